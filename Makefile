@@ -174,7 +174,7 @@ dist: $(READY) ## Build what a release consists of into dist/, from the last com
 IMAGE ?= splitter
 
 .PHONY: test-karpenter
-test-karpenter: $(READY) ## End-to-end tests with Karpenter and the descheduler (built on the first run: 6 minutes more)
+test-karpenter: $(READY) ## End-to-end tests with Karpenter, the descheduler and metrics-server (first run: 10 minutes more)
 	$(BIN)/pytest -m karpenter $(PYTEST)
 
 .PHONY: bench

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from splitter.settings import Settings, default_of, must_be
+from splitter.settings import Settings
+from splitter.settings.loading import default_of, must_be
 
 
 def settings_reference() -> str:

@@ -12,7 +12,8 @@ from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
-from splitter.settings import Settings, load_settings
+from splitter.settings import Settings
+from splitter.settings.loading import load_settings
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
@@ -95,6 +96,18 @@ class TestOwnNamespace:
         assert message(OWN_NAMESPACE="Tools") == (
             'SPLITTER_OWN_NAMESPACE: "Tools" names no namespace. Write for example "splitter-system".'
         )
+
+
+class TestPrometheus:
+    def test_needs_an_address(self) -> None:
+        """One without credentials, which would be said where it does not answer."""
+        assert "Write its address too, as relief_prometheus" in message(RELIEF_SOURCE="prometheus")
+        for address in ("prometheus:9090", "http://", "http://me:secret@prometheus", "http://a?b=c"):
+            said = message(RELIEF_PROMETHEUS=address)
+            assert "it is no address, or has credentials" in said
+            assert "secret" not in said
+        asked = {"SPLITTER_RELIEF_SOURCE": "prometheus", "SPLITTER_RELIEF_PROMETHEUS": "https://m.example/p"}
+        assert load_settings(environment=asked).relief_prometheus == "https://m.example/p"
 
 
 class TestMessages:

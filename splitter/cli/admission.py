@@ -15,7 +15,8 @@ import yaml
 
 from splitter.admission import annotation_policies, placement_policy
 from splitter.assembly import node_presets_of
-from splitter.settings import Settings, load_settings
+from splitter.settings import Settings
+from splitter.settings.loading import load_settings
 
 _TITLES = {
     "annotations": """\

@@ -21,7 +21,8 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.connect import connect
 from splitter.kube.kubeconfig import namespace_of
 from splitter.kube.paths import workloads
-from splitter.settings import Settings, load_settings
+from splitter.settings import Settings
+from splitter.settings.loading import load_settings
 
 _CONNECTIONS = 32  # of `plan`, which reads many kinds at once
 

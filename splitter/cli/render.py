@@ -35,7 +35,7 @@ from splitter.core.model import Mode, Pool, Rendered
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
 from splitter.core.template_sets import TemplateSet
 from splitter.render.bounded import BoundedRenderer
-from splitter.settings import load_settings
+from splitter.settings.loading import load_settings
 
 _KINDS = frozenset({DEPLOYMENT, STATEFUL_SET})
 

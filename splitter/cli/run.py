@@ -9,7 +9,8 @@ from types import TracebackType
 
 import typer
 
-from splitter.settings import Settings, load_settings
+from splitter.settings import Settings
+from splitter.settings.loading import load_settings
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 

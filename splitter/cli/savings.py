@@ -26,7 +26,8 @@ from splitter.core.savings import Prices, pool_price
 from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.paths import NODES
-from splitter.kube.prices import PricesError, from_opencost, from_prometheus, listed, without_credentials
+from splitter.kube.prices import PricesError, from_opencost, from_prometheus, listed
+from splitter.kube.prometheus import without_credentials
 from splitter.report.printable import printable
 from splitter.settings import Settings
 

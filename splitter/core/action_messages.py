@@ -93,7 +93,9 @@ def _describe_placement(action: do.PlacementAction) -> str:
         case do.DeleteUnboundPod():
             return f"delete pod {action.pod}, which has no node"
         case do.CreatePlaceholder():
-            return f"create a placeholder on {action.pool} for ordinal {action.ordinal}"
+            if action.node:
+                return f"create a placeholder that keeps {action.pool} off {action.node}"
+            return f"create a placeholder on {action.pool} for ordinal {action.held_for.split('/')[1]}"
         case do.DeletePlaceholder():
             return f"delete placeholder {action.pod}"
         case _:

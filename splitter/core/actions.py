@@ -257,12 +257,12 @@ class DeleteUnboundPod:
 
 @dataclass(frozen=True, slots=True)
 class CreatePlaceholder:
-    """Create the placeholder for a move."""
+    """Create the placeholder for a move in placement mode, or one of relief's."""
 
     pool: Pool
-    ordinal: int
-    made_of: str
+    held_for: str  # the move: pool/ordinal/hash of what it is made of; of relief relief/node
     spec_json: str
+    node: str = ""  # of relief: the next replica of the pool is to be kept off it, while others have room
 
 
 @dataclass(frozen=True, slots=True)

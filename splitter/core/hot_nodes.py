@@ -12,6 +12,8 @@ class LeavingReplica:
 
     pod_uid: str
     why: str
+    keep_off: tuple[str, ...] = ()
+    """The nodes that a hint is to keep the new one off; none: no hint is given, or it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +29,7 @@ class HotNodes:
     avoid: frozenset[str] = frozenset()
     """On which a replica that was just moved may not stay."""
     leaves: LeavingReplica | None = None
+    unhinted: str = ""
+    """Why the scheduler is given no hint, where it should be."""
     left: str = ""
     """Why none of its replicas leaves a hot node now."""

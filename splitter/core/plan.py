@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from splitter.core.actions import (
     Action,
     ApplyTwin,
+    DeletePlaceholder,
     DeleteVanishedPod,
     HolderKind,
     RetryPods,
@@ -87,6 +88,7 @@ class Plan:
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None
     retries: tuple[RetryPods, ...] = ()  # written after all actions; no move, and nothing is said of them
+    let_go: tuple[DeletePlaceholder, ...] = ()  # of relief, and of no use any more: written last, unsaid
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     untouched: bool = False  # its state is another version's: not even a status is written
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next

@@ -41,8 +41,9 @@ from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
 from splitter.core.troubles import with_troubles
-from splitter.core.twins import onboard, relief, replica_moves
+from splitter.core.twins import onboard, relief, relief_status, replica_moves
 from splitter.core.twins import steps as twins_steps
+from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
 
 
@@ -135,7 +136,8 @@ def plan(
         act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
     )
     if step in {Step.RUN, Step.PLACE} and large is None:
-        planned = relief.reported(this, relief.begun(this, planned))
+        planned = relief_status.reported(this, relief.begun(this, planned))
+    planned = with_those_let_go(this, planned)
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
         planned = _with_raises(this, step, planned)
     planned = _with_division(this, planned)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from splitter.core.labels_annotations import HELD_FOR_RELIEF
 from splitter.core.model import NodeStatus, Observation, PodView
 from splitter.core.split_status.usage import Amount, Amounts, Use
 
@@ -12,11 +13,12 @@ def held(observed: Observation, wanted_on_demand: int | None) -> Amounts:
     """Return what a workload holds now.
 
     `wanted_on_demand` is how many its policy wants there; None while it is not divided, so that none stands
-    in for spot. Terminating replicas cost money still, and so do placeholders, which are beyond what was
-    asked for. Those of a lost node do not, and those without a node not yet.
+    in for spot. Terminating replicas cost money still, and so do placeholders that hold room, which are
+    beyond what was asked for. Those of a lost node do not, and those without a node not yet.
     """
     held_by = (pod for rs in observed.holders for pod in rs.pods)
-    pods = [*observed.orphans, *observed.placeholders, *held_by]
+    holding = (pod for pod in observed.placeholders if not pod.held_for.startswith(HELD_FOR_RELIEF))
+    pods = [*observed.orphans, *holding, *held_by]
     node_status = [
         pod
         for pod in pods

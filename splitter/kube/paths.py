@@ -172,6 +172,11 @@ def budgets(namespace: str = "") -> ResourcePath:
     return ResourcePath("/apis/policy/v1", "poddisruptionbudgets", namespace)
 
 
+def resource_quotas(namespace: str) -> ResourcePath:
+    """Return where a namespace's ResourceQuotas are."""
+    return ResourcePath("/api/v1", "resourcequotas", namespace)
+
+
 def used_by_pods(namespace: str = "") -> ResourcePath:
     """Return where it is said what pods really use."""
     return ResourcePath(_METRICS, "pods", namespace)

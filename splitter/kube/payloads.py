@@ -4,6 +4,7 @@
 what will be written. Pure: data in, JSON out.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import orjson
@@ -46,6 +47,7 @@ from splitter.kube.client import FIELD_MANAGER, Json
 
 # A pod's name may be longer, its hostname not.
 _PLACEHOLDER_MAX = 63 - len("-placeholder")
+_NODE_LENGTH = 8
 # What the Deployment controller remembers on a ReplicaSet, and refreshes only when it scales one.
 _COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
@@ -95,16 +97,21 @@ def eviction(namespace: str, action: EvictPod) -> Json:
 
 
 def placeholder(source: SourceView, split_uid: str, action: CreatePlaceholder) -> Json:
-    """Return the pod that holds the room for a move; it goes with the Split."""
+    """Return the pod that holds the room for a move, or keeps one off a node; it goes with the Split."""
+    # One on each of several nodes: a hash tells them apart.
+    of = f"-{hashlib.sha256(action.node.encode()).hexdigest()[:_NODE_LENGTH]}" if action.node else ""
+    called = short_name(source.key.name, _PLACEHOLDER_MAX - len(of))
+    # None of the user's labels, and of relief not the one by which the guard selects: no Service, budget or
+    # spread constraint may count it.
+    whose = {} if action.node else {LABEL_SOURCE: short_name(source.key.name)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": f"{short_name(source.key.name, _PLACEHOLDER_MAX)}-placeholder",
+            "name": f"{called}-placeholder{of}",
             "namespace": source.key.namespace,
-            # None of the user's labels: no Service, budget or spread constraint may count it.
-            "labels": {LABEL_PLACEHOLDER: action.pool.value, LABEL_SOURCE: short_name(source.key.name)},
-            "annotations": {ANNOTATION_HELD_FOR: f"{action.pool}/{action.ordinal}/{action.made_of}"},
+            "labels": {LABEL_PLACEHOLDER: action.pool.value, **whose},
+            "annotations": {ANNOTATION_HELD_FOR: action.held_for},
             "ownerReferences": [owned_by_split(source, split_uid)],
         },
         "spec": orjson.loads(action.spec_json),

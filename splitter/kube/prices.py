@@ -4,37 +4,23 @@ OpenCost's forms: the assets of its API (https://opencost.io/docs/integrations/a
 node_cpu_hourly_cost and node_ram_hourly_cost (https://opencost.io/docs/integrations/metrics).
 """
 
-import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import orjson
 import yaml
 
 from splitter.core.errors import SplitterError
 from splitter.core.nodes.facts import NodeState
 from splitter.core.reasons import Reason
 from splitter.core.savings import UnitPrice, unit_price
+from splitter.kube.prometheus import NoAnswerError, Series, answer_of, series, without_credentials
 
-_TIMEOUT_S = 10.0
-_MOST_BYTES = 32 * 1024**2  # 10,000 nodes are some 10 MiB
 _GIB = 1024**3
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _ZONE = "topology.kubernetes.io/zone"
-_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")
-
-
-def without_credentials(text: str) -> str:
-    """Return a text with addresses that nobody can log in with.
-
-    >>> without_credentials("http://me:secret@costs:9003/assets")
-    'http://…@costs:9003/assets'
-    """
-    return _CREDENTIALS.sub("…@", text)
 
 
 class PricesError(SplitterError):
@@ -130,50 +116,30 @@ async def from_opencost(address: str) -> dict[str, UnitPrice]:
 
 async def from_prometheus(address: str) -> dict[str, UnitPrice]:
     """Return the prices of nodes as OpenCost's metrics have them now. Raises PricesError."""
-    url = f"{address.rstrip('/')}/api/v1/query"
     cpu, memory = [
-        dict(_samples(await _asked(url, {"query": f"max by (node) ({metric})"})))
+        {one.labels.get("node", ""): one.value for one in await _series(address, f"max by (node) ({metric})")}
         for metric in ("node_cpu_hourly_cost", "node_ram_hourly_cost")
     ]
     prices = {
-        name: UnitPrice(*_checked(address, name, cpu[name], memory[name])) for name in cpu if name in memory
+        name: UnitPrice(*_checked(address, name, cpu[name], memory[name]))
+        for name in cpu
+        if name and name in memory
     }
     return _any(prices, address, "metric node_cpu_hourly_cost")
 
 
-def _samples(answer: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    data = answer.get("data")
-    result = data.get("result") if isinstance(data, Mapping) else None
-    for one in result if isinstance(result, list) else []:
-        try:
-            yield str(one["metric"]["node"]), float(one["value"][1])
-        except (IndexError, KeyError, TypeError, ValueError):
-            continue
+async def _series(address: str, query: str) -> list[Series]:
+    try:
+        return await series(address, query)
+    except NoAnswerError as error:
+        raise PricesError(f"no prices from {error}") from error
 
 
 async def _asked(url: str, query: Mapping[str, str]) -> Mapping[str, Any]:
-    if not url.startswith(("http://", "https://")):
-        raise PricesError(f"{url!r} is no address: it begins with http:// or https://")
-    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, params=query) as answer,
-        ):
-            answer.raise_for_status()
-            text = await answer.content.read(_MOST_BYTES)
-            while chunk := await answer.content.read(_MOST_BYTES):
-                text += chunk
-                if len(text) > _MOST_BYTES:
-                    raise PricesError(f"{url} answers with more than {_MOST_BYTES // 1024**2} MiB")
-            parsed = orjson.loads(text)
-    except TimeoutError as error:
-        raise PricesError(f"no prices from {url}: no answer within {_TIMEOUT_S:.0f} s") from error
-    except (aiohttp.ClientError, ValueError) as error:
-        raise PricesError(f"no prices from {url}: {error}") from error
-    if not isinstance(parsed, Mapping):
-        raise PricesError(f"no prices from {url}: the answer is no object")
-    return parsed
+        return await answer_of(url, query)
+    except NoAnswerError as error:
+        raise PricesError(f"no prices from {error}") from error
 
 
 def _checked(address: str, name: str, cpu: float, memory: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Reads what nodes and pods really use from metrics.k8s.io, as metrics-server and others serve it.
+"""Reads what nodes and pods really use: from metrics.k8s.io, as metrics-server serves it, or a Prometheus.
 
 `reconciler.relief` asks while a workload asks for relief, and at no other time: one list of nodes, and one
 of the twins' pods. What is answered is foreign: an item that cannot be read counts as none,
@@ -7,11 +7,11 @@ of the twins' pods. What is answered is foreign: an item that cannot be read cou
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from splitter.core.labels_annotations import LABEL_POOL
 from splitter.core.relief.model import Amounts, Sample
@@ -19,6 +19,9 @@ from splitter.kube.client import ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import instant, quantity
 from splitter.kube.paths import USED_BY_NODES, ResourcePath, used_by_pods
+from splitter.kube.prometheus import NoAnswerError, Series, series
+
+T = TypeVar("T")
 
 # Of a pod's containers; more are no answer that anybody means.
 _CONTAINERS_MAX = 100
@@ -38,6 +41,65 @@ class RealUse:
     """By the namespace and the name of the pod."""
     missing: str = ""
     """What has to be done before something is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """What a Prometheus is asked: cores and bytes, of nodes by their names, of pods by namespace and name."""
+
+    node_cpu: str
+    node_memory: str
+    pod_cpu: str
+    pod_memory: str
+
+
+async def used_by_prometheus(address: str, queries: Queries, namespaces: Sequence[str]) -> RealUse:
+    """Return the same, as a Prometheus tells it; it is asked four times, one after the other.
+
+    Never raises for an answer. What has no name, two values, or one of CPU and memory only counts as none.
+    """
+    try:
+        nodes = await _both(address, queries.node_cpu, queries.node_memory, _node_of)
+        pods = await _both(address, queries.pod_cpu, queries.pod_memory, _pod_of)
+    except NoAnswerError as error:
+        return RealUse(missing=f"real use cannot be read: {error}")
+    if not nodes:
+        return RealUse(missing="the Prometheus has no use of nodes by name; look at relief_node_cpu_query")
+    of_nodes = {name: sample for (_, name), sample in nodes.items()}
+    wanted = {key: one for key, one in pods.items() if not namespaces or key[0] in namespaces}
+    return RealUse(of_nodes, wanted)
+
+
+async def _both(
+    address: str, cpu: str, memory: str, key_of: Callable[[Series], tuple[str, str]]
+) -> dict[tuple[str, str], Sample]:
+    cores, amounts = await _values(address, cpu, key_of), await _values(address, memory, key_of)
+    return {
+        key: Sample(min(one.at, amounts[key].at), Amounts(one.value * 1000, amounts[key].value))
+        for key, one in cores.items()
+        if key in amounts
+    }
+
+
+async def _values(
+    address: str, query: str, key_of: Callable[[Series], tuple[str, str]]
+) -> dict[tuple[str, str], Series]:
+    values: dict[tuple[str, str], Series] = {}
+    twice = set[tuple[str, str]]()
+    async for one in _in_turns(await series(address, query)):
+        key = key_of(one)
+        if key in values:
+            twice.add(key)  # nobody knows which one is meant
+        values[key] = one
+    return {key: one for key, one in values.items() if key[1] and key not in twice}
+
+
+def _node_of(one: Series) -> tuple[str, str]:
+    return "", one.labels.get("node") or one.labels.get("nodename", "")
+
+
+def _pod_of(one: Series) -> tuple[str, str]:
+    return one.labels.get("namespace", ""), one.labels.get("pod", "")
 
 
 async def real_use(reader: Reader, namespaces: Sequence[str]) -> RealUse:
@@ -65,7 +127,7 @@ async def real_use(reader: Reader, namespaces: Sequence[str]) -> RealUse:
     return RealUse(of_nodes, of_pods)
 
 
-async def _in_turns(items: Iterable[Mapping[str, Any]]) -> AsyncIterator[Mapping[str, Any]]:
+async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
     """Yield one after the other, and let others have their turn: ten thousand take 0.2 s."""
     for place, one in enumerate(items):
         if place % _AT_ONCE == 0:

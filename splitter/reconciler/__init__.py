@@ -174,11 +174,11 @@ class Reconciler:
         try:
             await self._count_ends(observed, planned)
             observed = await with_move_written(self._status_writer, observed, planned)
-            await self._writer.apply(observed, (*planned.actions, *planned.retries), written)
+            await self._writer.apply(observed, (*planned.actions, *planned.retries, *planned.let_go), written)
         except ApiError as error:
             planned = self._uncounted(observed, planned, error)
             self._tell_moves(observed, planned, written)
-            if self._is_refused_eviction(observed, planned, error):
+            if self._goes_on(observed, planned, error):
                 self._status_writer.post(observed, remembered(planned, observed))
                 self._queue.add_after(key, 0.0)  # the next reconcile says what it waits for
                 return
@@ -247,6 +247,11 @@ class Reconciler:
         if rolls(planned):
             return not (known and half_rolled(observed, twins))
         return planned.verdict.cause is VerdictCause.NEXT_ROLLOUT and not known
+
+    def _goes_on(self, observed: Observation, planned: Plan, error: ApiError) -> bool:
+        """Whether a write that was refused is no failure: a hint, or an eviction that a budget holds up."""
+        unhinted = self._relief.is_unhinted(observed.key, planned, error)
+        return unhinted or self._is_refused_eviction(observed, planned, error)
 
     def _is_refused_eviction(self, observed: Observation, planned: Plan, error: ApiError) -> bool:
         """Whether a PodDisruptionBudget answered: not a failure, but a reason to wait."""

@@ -7,25 +7,26 @@ computed. The decision is `core.relief`'s, over the whole cluster; a move is its
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
+from splitter.core.actions import CreatePlaceholder
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.model import Observation, Pool, seconds_between
+from splitter.core.labels_annotations import HELD_FOR_RELIEF
+from splitter.core.model import Observation, seconds_between
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Health, Tier
-from splitter.core.nodes.fit import NodeHeadroom, PodRequest, may_run_on
+from splitter.core.nodes.fit import NodeHeadroom
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import State
-from splitter.core.relief.decide import Relief, relieve
+from splitter.core.relief.decide import Relief, WantedMove, relieve
 from splitter.core.relief.model import (
+    SKEW_S,
     Amounts,
     Cluster,
-    NodeLoad,
     PastMove,
-    Qos,
-    ReplicaLoad,
     Sample,
     Tuning,
     WorkloadLoad,
@@ -33,19 +34,31 @@ from splitter.core.relief.model import (
 from splitter.core.relief.thresholds import thresholds_of
 from splitter.core.split_status import ReliefMove
 from splitter.kube.cache import Cache
+from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.listed import Reader
-from splitter.kube.real_use import RealUse, real_use
+from splitter.kube.quotas import lacks_room
+from splitter.kube.real_use import Queries, RealUse, real_use, used_by_prometheus
+from splitter.reconciler.relief_cluster import (
+    Admitted,
+    admitting,
+    alarm_of,
+    amounts_of,
+    node_load,
+    replica_loads,
+)
 from splitter.reconciler.status_writer import StatusWriter
 from splitter.report import metrics
 from splitter.settings import Settings
 
 logger = logging.getLogger("splitter.relief")
 
-# By what a twin asks of a node: the names of those that would do.
-_Admitted = dict[tuple[object, ...], frozenset[str]]
-_SKEW_S = 30.0
 # Of so many hot nodes is said why nothing leaves them.
 _LEFT_MAX = 3
+_NO_HINT = "the scheduler gets no hint"
+# What the API server says of a refused hint; a Split has room for more than one sentence.
+_WHY_MAX = 200
+# The scheduler tries every pod again within five minutes: who waits longer waits for something else.
+_WAITS_S = 300.0
 # A reader that hangs is asked again at the next look.
 _LONGEST_READ_S = 30.0
 
@@ -79,6 +92,10 @@ class Unwatched:
     def saw(self, observed: Observation, in_force: PolicyInForce, planned: Plan) -> None:
         """Take no note."""
 
+    def is_unhinted(self, key: Key, planned: Plan, error: ApiError) -> bool:  # noqa: ARG002 - as HotNodesWatch
+        """Whether a hint was refused: never."""
+        return False
+
     async def run(self) -> None:
         """Look at nothing."""
 
@@ -100,17 +117,17 @@ class HotNodesWatch:
         cache: Cache,
         enqueue: Callable[[Key], None],
         *,
+        measure: Callable[[], Awaitable[RealUse]],
         tuning: Tuning,
         interval_s: float,
-        namespaces: Sequence[str] = (),
     ) -> None:
-        """Know nothing yet. `interval_s`: seconds between two looks."""
+        """Know nothing yet. `measure` reads real use; `interval_s`: seconds between two looks."""
         self._reader = reader
         self._cache = cache
         self._enqueue = enqueue
         self._tuning = tuning
         self._interval_s = interval_s
-        self._namespaces = namespaces
+        self._measure = measure
         self._known: dict[Key, _Known] = {}
         self._views: dict[Key, HotNodes] = {}
         self._history: Mapping[str, tuple[Sample, ...]] = {}
@@ -141,15 +158,28 @@ class HotNodesWatch:
                 one.taken_back,
             )
             for one in remembered.moves
-            if seconds_between(observed.now, one.at) < _SKEW_S  # of the future is what somebody made up
+            if seconds_between(observed.now, one.at) < SKEW_S  # of the future is what somebody made up
         )
         busy = "" if planned.state is State.STEADY and source.max_surge else planned.verdict.reason.value
-        load = WorkloadLoad(key, thresholds, () if thresholds is None else _replicas(observed), busy)
+        load = WorkloadLoad(key, thresholds, () if thresholds is None else replica_loads(observed), busy)
         self._known[key] = _Known(replace(load, restarts=source.stateful is not None), moves)
-        if (view := self._views.get(key)) is not None and remembered.current is not None:
-            self._views[key] = replace(view, leaves=None)  # it is begun, and not again before the next look
+        view = self.view(key)
+        if (left := view.leaves) is not None:
+            if remembered.current is not None:
+                left = None  # it is begun, and not again before the next look
+            elif _hints(planned):
+                left = replace(left, keep_off=())  # asked for once
+            self._views[key] = replace(view, leaves=left)
         if thresholds is not None:
             self._asked.set()
+
+    def is_unhinted(self, key: Key, planned: Plan, error: ApiError) -> bool:
+        """Whether a hint was refused, or nobody knows: then the scheduler is given none, and that is said."""
+        if not _hints(planned) or error.reason == NOT_LEADING:
+            return False
+        why = f"{_NO_HINT}: {error.message[:_WHY_MAX] or error}"
+        self._views[key] = replace(self.view(key), unhinted=why)
+        return True
 
     def _end_of(self, move: ReliefMove, current: ReliefMove | None, now: datetime) -> datetime | None:
         """Return when a move ended; None while it goes on. None goes on for longer than moves may take."""
@@ -176,9 +206,9 @@ class HotNodesWatch:
     async def _read(self) -> RealUse:
         try:
             async with asyncio.timeout(_LONGEST_READ_S):
-                return await real_use(self._reader, self._namespaces)
+                return await self._measure()
         except TimeoutError:
-            return RealUse(missing=f"metrics.k8s.io did not answer within {_LONGEST_READ_S:.0f} s")
+            return RealUse(missing=f"the source of real use did not answer within {_LONGEST_READ_S:.0f} s")
 
     async def _look(self, used: RealUse, now: datetime) -> None:
         cluster = self._cluster(used, now)
@@ -196,26 +226,37 @@ class HotNodesWatch:
             return
         self._history, self._looks = answer.history, 0 if blind else self._looks + 1
         metrics.relief(len(answer.hot), paused=bool(answer.paused))
-        wanted = {one.workload: one for one in answer.moves}
+        leaving = {one.workload: await self._leaving(one, cluster) for one in answer.moves}
         hot = frozenset(answer.hot)
         for key, one in self._known.items():
             if one.load.thresholds is None:
                 continue
-            leaves = wanted.get(key)
+            before = self._views.get(key)
+            last = before.unhinted if before is not None else ""  # which is said until the next move
+            leaves, unhinted = leaving.get(key, (None, last))
             stands_on = sorted(hot & {replica.node for replica in one.load.replicas})
             view = HotNodes(
                 paused=answer.paused if blind else "",
                 known=self._looks >= self._tuning.samples,
                 hot=tuple(stands_on),
                 avoid=frozenset(answer.avoid),
-                leaves=LeavingReplica(leaves.pod_uid, leaves.why) if leaves is not None else None,
+                leaves=leaves,
+                unhinted=unhinted,
                 left=_left(answer, stands_on, cluster),
             )
             moving = any(move.ended is None for move in one.moves)
-            before = self._views.get(key)
             self._views[key] = view
             if before is None or leaves is not None or moving or _differs(before, view):
                 self._enqueue(key)
+
+    async def _leaving(self, wanted: WantedMove, cluster: Cluster) -> tuple[LeavingReplica, str]:
+        """Return the replica that is to leave, and why no hint is given for it, where that is so."""
+        keep_off, unhinted = wanted.keep_off, ""
+        if keep_off:
+            asked = _requests_of(wanted.pod_uid, cluster)
+            why = await lacks_room(self._reader, wanted.workload.namespace, len(keep_off), asked)
+            keep_off, unhinted = ((), f"{_NO_HINT}: {why}") if why else (keep_off, "")
+        return LeavingReplica(wanted.pod_uid, wanted.why, keep_off), unhinted
 
     def _cluster(self, used: RealUse, now: datetime) -> Cluster:
         """Return this moment as relief looks at it; where a twin may stand is asked once for all alike."""
@@ -223,8 +264,8 @@ class HotNodesWatch:
         if used.missing:
             return Cluster(now)
         nodes = list(self._cache.headroom(now))
-        alarm = next((_alarm(node) for node in nodes if self._is_alarming(node)), "")
-        admitted: _Admitted = {}
+        alarm = next((alarm_of(node) for node in nodes if self._is_alarming(node)), "")
+        admitted: Admitted = {}
         workloads = tuple(self._with_nodes(load, nodes, admitted) for load in loads)
         pods = {
             replica.uid: sample
@@ -234,12 +275,24 @@ class HotNodesWatch:
         }
         return Cluster(
             now=now,
-            nodes=tuple(map(_node_load, nodes)),
+            nodes=tuple(map(node_load, nodes)),
             workloads=workloads,
             node_samples=used.nodes,
             pod_samples=pods,
+            waiting=self._waiting(now),
             alarm=alarm,
         )
+
+    def _waiting(self, now: datetime) -> tuple[Amounts, ...]:
+        """Return what pods request that wait for a node: not those that have waited in vain for long."""
+        pods = (
+            pod.requests
+            for pod in self._cache.pods.values()
+            if pod.node is None
+            and not (pod.terminating or pod.finished or pod.held_for.startswith(HELD_FOR_RELIEF))
+            and seconds_between(pod.created, now) < _WAITS_S
+        )
+        return tuple(amounts_of(dict(requests)) for requests in sorted(set(pods)))
 
     def _is_alarming(self, node: NodeHeadroom) -> bool:
         """Whether a node goes or is gone under a workload that is split; a cordon may stay for ever."""
@@ -251,10 +304,10 @@ class HotNodesWatch:
         self,
         load: WorkloadLoad,
         nodes: Sequence[NodeHeadroom],
-        admitted: _Admitted,
+        admitted: Admitted,
     ) -> WorkloadLoad:
         requests = {record.pool: record.request for record in self._cache.twins.find("source", load.key)}
-        names = {pool: _names(request, nodes, admitted) for pool, request in requests.items()}
+        names = {pool: admitting(request, nodes, admitted) for pool, request in requests.items()}
         replicas = tuple(replace(one, may_run_on=names.get(one.pool, frozenset())) for one in load.replicas)
         return replace(load, replicas=replicas)
 
@@ -265,62 +318,18 @@ def watch_of(
     """Return who looks at real use, as the settings say; None: nobody does."""
     if settings.relief_source == "off":
         return None
-    return HotNodesWatch(
-        reader,
-        cache,
-        enqueue,
-        tuning=tuning,
-        interval_s=settings.relief_interval_s,
-        namespaces=settings.watch_namespaces,
-    )
-
-
-def _names(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: _Admitted) -> frozenset[str]:
-    where = (tuple(sorted(request.node_selector.items())), request.affinity, request.tolerations)
-    if where not in admitted:
-        looked_at = nodes[: request.most_nodes]
-        admitted[where] = frozenset(one.node.name for one in looked_at if may_run_on(request, one.node))
-    return admitted[where]
-
-
-def _replicas(observed: Observation) -> tuple[ReplicaLoad, ...]:
-    return tuple(
-        ReplicaLoad(
-            pod=pod.name,
-            uid=pod.uid,
-            node=pod.node or "",
-            pool=twin.pool,
-            requests=_amounts(dict(pod.requests)),
-            ready_since=pod.ready_since if pod.available else None,
-            priority=pod.priority,
-            # The rest of it is in the limits, which nobody keeps.
-            qos=Qos.BURSTABLE if pod.requests else Qos.BEST_EFFORT,
+    measure = partial(real_use, reader, settings.watch_namespaces)
+    if settings.relief_source == "prometheus":
+        queries = Queries(
+            settings.relief_node_cpu_query,
+            settings.relief_node_memory_query,
+            settings.relief_pod_cpu_query,
+            settings.relief_pod_memory_query,
         )
-        for twin in observed.twins
-        for pod in twin.pods
-        if pod.counts
-    )
-
-
-def _amounts(resources: dict[str, int]) -> Amounts:
-    return Amounts(float(resources.get("cpu", 0)), float(resources.get("memory", 0)))
-
-
-def _node_load(one: NodeHeadroom) -> NodeLoad:
-    state = one.node
-    return NodeLoad(
-        name=state.name,
-        uid=state.uid,
-        pool=Pool.SPOT if state.is_spot else Pool.ON_DEMAND,
-        allocatable=_amounts(dict(state.allocatable)),
-        requested=_amounts(dict(one.used)),
-        free_pods=state.allocatable.get("pods", 0) - one.used.get("pods", 0),
-        sound=state.health is Health.HEALTHY,
-    )
-
-
-def _alarm(one: NodeHeadroom) -> str:
-    return f"{one.node.name} is going or gone ({one.node.signal}), and what stood there comes first"
+        address, namespaces = settings.relief_prometheus, settings.watch_namespaces
+        measure = partial(used_by_prometheus, address, queries, namespaces)
+    interval_s = settings.relief_interval_s
+    return HotNodesWatch(reader, cache, enqueue, measure=measure, tuning=tuning, interval_s=interval_s)
 
 
 def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
@@ -331,5 +340,15 @@ def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
 
 
 def _differs(before: HotNodes, after: HotNodes) -> bool:
-    words = ((one.paused, one.known, one.hot, one.left) for one in (before, after))
+    words = ((one.paused, one.known, one.hot, one.left, one.unhinted) for one in (before, after))
     return next(words) != next(words)
+
+
+def _hints(planned: Plan) -> bool:
+    """Whether it creates placeholders of relief."""
+    return any(isinstance(one, CreatePlaceholder) and one.node for one in planned.actions)
+
+
+def _requests_of(pod_uid: str, cluster: Cluster) -> Amounts:
+    replicas = (one for workload in cluster.workloads for one in workload.replicas)
+    return next((one.requests for one in replicas if one.uid == pod_uid), Amounts())

@@ -1,10 +1,11 @@
 """Builds the control plane and KWOK once, others when asked for, and keeps them in the user's cache.
 
 `Sandbox.start` calls `programs` and, when it shall have an autoscaler, `karpenter`; what they return is run
-by `controlplane`. The tests of a chart call `helm`, those of drains `descheduler`. The cache is keyed by the
-versions, the platform and the Go module's own files, so a second clone of the repository builds nothing and a
-changed main.go builds anew. One build at a time (a file lock), and never half a result: it is built in a
-temporary directory and renamed. Nothing is written outside the cache directory, except into Go's own caches.
+by `controlplane`, and so is `metrics_server` where it is added. The tests of a chart call `helm`, those of
+drains `descheduler`. The cache is keyed by the versions, the platform and the Go module's own files, so a
+second clone of the repository builds nothing and a changed main.go builds anew. One build at a time (a file
+lock), and never half a result: it is built in a temporary directory and renamed. Nothing is written outside
+the cache directory, except into Go's own caches.
 """
 
 import hashlib
@@ -23,6 +24,7 @@ from splitter.sandbox.errors import SandboxError
 KWOK_VERSION = "0.8.0"
 KARPENTER_VERSION = "1.15.0"  # as in karpenter/go.mod
 DESCHEDULER_VERSION = "0.36.0"  # as in descheduler/go.mod
+METRICS_SERVER_VERSION = "0.8.0"  # as in metrics-server/go.mod
 HELM_VERSION = "4.3.1"
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 # Go module -> its files. Some only pin versions: the program is upstream's own, a tool of the module.
@@ -30,6 +32,7 @@ SOURCES = {
     "controlplane": ("go.mod", "go.sum", "main.go"),
     "karpenter": ("go.mod", "go.sum"),
     "descheduler": ("go.mod", "go.sum"),
+    "metrics-server": ("go.mod", "go.sum"),
     "real/kubelet": ("go.mod", "go.sum", "main.go"),
     "real/guest": ("go.mod", "main.go", "load.go", "logind.go", "pause.go", "runtime.go", "web.go"),
 }
@@ -38,7 +41,6 @@ _STAMP = "k8s.io/component-base/version"
 _BUILD = ("build", "-trimpath", "-ldflags")
 SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
 _KARPENTER = "sigs.k8s.io/karpenter"
-_DESCHEDULER = "sigs.k8s.io/descheduler"
 _HELM = "helm.sh/helm/v4"
 _HELM_GO = "go 1.26.0"  # as in its go.mod; its dependencies need no newer one
 # The kinds that Karpenter's KWOK provider works with. It has more, which stand behind feature gates.
@@ -168,21 +170,34 @@ def descheduler(progress: Callable[[str], None], environment: Mapping[str, str] 
 
     Raises SandboxError as `programs` does.
     """
+    return _tool("descheduler", DESCHEDULER_VERSION, progress, environment)
+
+
+def metrics_server(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:
+    """Return metrics-server, building it when it is missing (3 minutes on 2 cores).
+
+    Raises SandboxError as `programs` does.
+    """
+    return _tool("metrics-server", METRICS_SERVER_VERSION, progress, environment)
+
+
+def _tool(name: str, version: str, progress: Callable[[str], None], environment: Mapping[str, str]) -> Path:
+    """Return a program of Kubernetes' special interest groups, which the module of its name pins."""
     cache = cache_directory(environment)
-    sources = module_sources("descheduler")
+    sources = module_sources(name)
     go = compiling.GoOnDemand(sources["go.mod"].decode(), cache, progress)
-    home = cache / f"descheduler-{DESCHEDULER_VERSION}-{SYSTEM}-{digest(sources)}"
+    home = cache / f"{name}-{version}-{SYSTEM}-{digest(sources)}"
 
     def build_it(into: Path) -> None:
-        what = f"descheduler {DESCHEDULER_VERSION}"
+        what = f"{name} {version}"
         progress(f"building {what} once: about 3 minutes on 2 cores ...")
-        package = f"{_DESCHEDULER}/cmd/descheduler"
-        command = [go.command(), *_BUILD, "-s -w", "-o", str(into / "descheduler"), package]
+        package = f"sigs.k8s.io/{name}/cmd/{name}"
+        command = [go.command(), *_BUILD, "-s -w", "-o", str(into / name), package]
         with compiling.copied(sources) as module:
             compiling.run_go(what, command, progress, directory=module, logs=into.parent)
 
     compiling.once(home, progress, build_it)
-    return home / "descheduler"
+    return home / name
 
 
 def helm(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:

@@ -1,7 +1,7 @@
 """The command lines of the sandbox's processes.
 
 `controlplane` starts them in this order: etcd, kube-apiserver, then controller manager, scheduler and KWOK,
-and at last Karpenter, where it is asked for.
+and at last Karpenter and metrics-server, where they are asked for.
 Pure: paths and ports in, words out. The flags are upstream's; a comment stands where one is not obvious.
 """
 
@@ -20,6 +20,8 @@ _NODE_LEASE_S = 40
 _NEVER_S = 24 * 3600
 # Kubernetes' own 15 s would be most of the time that a test of an autoscaler takes.
 _AUTOSCALER_SYNC_S = 1
+# How often metrics-server scrapes; its own default is 15 s, and it takes no less than this.
+RESOLUTION_S = 10
 KUBELET_LABEL = "sandbox.splitter.io/kubelet"
 KUBELET_RUNNING = "running"
 KUBELET_STOPPED = "stopped"
@@ -185,6 +187,32 @@ def kwok(programs: Programs, layout: Layout, stages: Path) -> list[str]:
         f"--manage-nodes-with-label-selector={KUBELET_LABEL}={KUBELET_RUNNING}",
         f"--node-lease-duration-seconds={_NODE_LEASE_S}",
         "--cidr=10.128.0.0/9",
+    ]
+
+
+def kwok_telling(usage: Path, port: int) -> list[str]:
+    """Return what KWOK's command line has more where it tells at a port what is used."""
+    return [f"--config={usage}", f"--server-address={LOOPBACK}:{port}"]
+
+
+def metrics_server(program: Path, files: Path, port: int, kubelets_port: int) -> list[str]:
+    """Return metrics-server's command line: it serves at `port`, and scrapes each machine at the other."""
+    kubeconfig = files.with_suffix(".kubeconfig")
+    return [
+        str(program),
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--authentication-skip-lookup",  # the API server has no certificate to show (`metrics_server`)
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={port}",
+        "--permit-port-sharing=true",
+        f"--cert-dir={files}",
+        "--kubelet-preferred-address-types=ExternalIP",  # `metrics_server.MetricsServer.measure`
+        f"--kubelet-port={kubelets_port}",
+        "--deprecated-kubelet-completely-insecure=true",
+        f"--metric-resolution={RESOLUTION_S}s",
+        f"--kubelet-request-timeout={RESOLUTION_S // 2}s",  # which has to be less
     ]
 
 

@@ -30,6 +30,7 @@ from splitter.sandbox.api import Api
 from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.karpenter import Karpenter
+from splitter.sandbox.metrics_server import MetricsServer
 from splitter.sandbox.ports import HeldPorts
 from splitter.sandbox.processes import Child, Nursery
 from splitter.sandbox.real.build import real_nodes
@@ -185,6 +186,23 @@ class Sandbox:
         world.start(self._apiserver_port)
         identity = (self._ca_file, self._real_nodes_token)
         self._real = RealFleet(self.api, self.check, world, self._nursery, identity)
+
+    def add_metrics_server(self) -> MetricsServer:
+        """Have metrics-server serve metrics.k8s.io, and return it; before there are machines.
+
+        KWOK, which tells it what is used, is started anew and would not know those of before as its own.
+        """
+        program, own = build.metrics_server(self._progress), self.home / "metrics-server"
+        usage = own.with_suffix(".yaml")
+        usage.write_bytes(resources.files("splitter.sandbox").joinpath("usage.yaml").read_bytes())
+        port, kubelets_port = self._ports.take(), self._ports.take()
+        self.kill("kwok")
+        kwok, kubeconfig = self._commands["kwok"]
+        self._run("kwok", [*kwok, *commands.kwok_telling(usage, kubelets_port)], kubeconfig)
+        self._run("metrics-server", commands.metrics_server(program, own, port, kubelets_port))
+        added = MetricsServer(self.api, self.check)
+        added.register(port)
+        return added
 
     def _run(self, name: str, command: list[str], kubeconfig: str | Path = os.devnull) -> None:
         self._commands[name] = (command, kubeconfig)

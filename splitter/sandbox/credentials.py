@@ -21,6 +21,7 @@ _USERS: Mapping[str, tuple[str, ...]] = {
     "admin": ("system:masters",),
     "kwok": ("system:masters",),
     "karpenter": ("system:masters",),
+    "metrics-server": ("system:masters",),
     "real-nodes": ("system:masters",),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),

@@ -292,10 +292,11 @@ def _nodes(workloads: int) -> list[Json]:
         (Pool.SPOT, workloads * (REPLICAS - BASE) // SPOT_PODS_A_NODE + 1),
         (Pool.ON_DEMAND, workloads * REPLICAS // ON_DEMAND_PODS_A_NODE + 1),
     )
-    return [_node(f"{pool.value}-{number}", pool) for pool, count in wanted for number in range(count)]
+    return [node(f"{pool.value}-{number}", pool) for pool, count in wanted for number in range(count)]
 
 
-def _node(name: str, pool: Pool) -> Json:
+def node(name: str, pool: Pool) -> Json:
+    """Return a node that is ready."""
     return {
         "metadata": {**_identity(name), "labels": {"karpenter.sh/capacity-type": pool.value}},
         "spec": {},

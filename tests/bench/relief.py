@@ -1,8 +1,11 @@
-"""What relief of hot nodes does on a real scheduler: `python -m bench.relief` (docs/adr/0064).
+"""What relief of hot nodes does on a real scheduler: `python -m bench.relief` (docs/how-to/hot-nodes.md).
 
 The scene has 12 machines, and 8 workloads of 10 replicas, 40 % of whose use is on two machines. An hour is
-six cycles of 15 s here. `--hints` measures instead where the scheduler puts a replica that is to stay off two
-hot machines, by what hints at it. Nothing is asserted; `tests/e2e/test_relief.py` does that.
+six cycles of 15 s here. With `--compare` a real metrics-server measures, and an hour is twelve minutes: the
+same scene is played at the same time by splitter, and in sandboxes of their own by the descheduler on
+workloads that are not split, without a PodDisruptionBudget and with one. `--metrics-server` plays splitter's
+alone. `--hints` measures instead where the scheduler puts a replica that is to stay off two hot machines, by
+what hints at it (docs/adr/0064). Nothing is asserted; `tests/e2e/test_relief.py` does that.
 """
 
 import argparse
@@ -11,28 +14,48 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.crowd import must_be_loopback
 from bench.figures import machine, write
 from e2e.support.controller import SHORT, Controller, install
+from e2e.support.descheduler import descheduling
 from e2e.support.metrics_api import MetricsApi
-from e2e.support.namespaces import open_shop
+from e2e.support.namespaces import Watching, open_shop
 from e2e.support.shop import Shop, manifest
 from splitter.bundled import bundled_path
-from splitter.sandbox import Between, Instant, Sandbox
+from splitter.sandbox import Between, Instant, Sandbox, build
+from splitter.sandbox.timeline import Timeline
 from splitter.sandbox.waiting import wait_until
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks"
 MACHINES, CPU_M, WORKLOADS, REPLICAS, PILED = 12, 8000, 8, 10, 4
 # Half of the workloads use three times as much as the others: 480 m on average, 7,680 m of 8,000 where piled.
 USES_M = (720, 240)
-CYCLE_S, HOUR_CYCLES = 15, 6
-SETTINGS = {**SHORT, "RELIEF_INTERVAL_S": "1", "RELIEF_CYCLE_S": str(CYCLE_S)}
+HOUR_CYCLES, CYCLES_OF_REST = 6, 3
 POLL_S = 1.0
 TRIES, GONE_S = 20, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast time goes, and how long a replica takes to be ready."""
+
+    cycle_s: int
+    interval_s: int
+    ready_after: str
+
+
+FAST = Pace(15, 1, "500ms")
+# A fifth of the real times: metrics-server scrapes every 10 s, and takes no less.
+MEASURED = Pace(120, 12, "4s")
+
+
+# --- the scene -----------------------------------------------------------------------------------------
 
 
 def names() -> list[str]:
@@ -40,22 +63,30 @@ def names() -> list[str]:
     return [f"web-{number}" for number in range(WORKLOADS)]
 
 
+def used_by(number: int) -> int:
+    """Return what each replica of a workload uses, in thousandths of a core."""
+    return USES_M[number % 2]
+
+
 def hottest(shop: Shop) -> float:
     """Return how much of the fullest machine is used, in percent."""
     used: Counter[str] = Counter()
     for number, name in enumerate(names()):
         for node in shop.nodes(name):
-            used[node] += USES_M[number % 2]
+            used[node] += used_by(number)
     return round(100 * max(used.values()) / CPU_M, 1)
 
 
-def piled(shop: Shop, metrics: MetricsApi) -> None:
-    """Have all workloads split, with 40 % of their use on two machines."""
+def piled(shop: Shop, pace: Pace) -> None:
+    """Have all workloads run, with 40 % of their use on two machines."""
     full, rest = shop.sandbox.fleet.names("spot")[:2], shop.sandbox.fleet.names("spot")[2:]
     shop.sandbox.kubectl("cordon", *rest)
     for number, name in enumerate(names()):
-        metrics.uses(name, USES_M[number % 2])
-        shop.apply(manifest(name, PILED, annotations={"splitter.io/relief": "cpu=85"}))
+        asking = {"splitter.io/relief": "cpu=85"}
+        app = manifest(name, PILED, annotations=asking, ready_after=pace.ready_after)
+        usage = {"kwok.x-k8s.io/usage-cpu": f"{used_by(number)}m"}
+        app["spec"]["template"]["metadata"]["annotations"] |= usage
+        shop.apply(app)
     for name in names():
         shop.wait_rolled_out(name)
     shop.sandbox.kubectl("uncordon", *rest)
@@ -65,52 +96,156 @@ def piled(shop: Shop, metrics: MetricsApi) -> None:
     for name in names():
         shop.wait_rolled_out(name)
     shop.sandbox.kubectl("uncordon", *full)
-    for name in names():
-        shop.label(name)
-    for name in names():
-        shop.wait_split(on_demand=0, spot=REPLICAS, name=name)
-        shop.wait_steady(name)
 
 
-def scene(sandbox: Sandbox, home: Path) -> dict[str, object]:
-    """Play two hours; return the figures."""
-    sandbox.fleet.add("spot", MACHINES, cpu=f"{CPU_M}m")
+@contextmanager
+def measured(sandbox: Sandbox, *, real: bool) -> Iterator[None]:
+    """Have the machines of the scene, and metrics.k8s.io of what is used there."""
+    server = sandbox.add_metrics_server() if real else None
+    names_of_machines = sandbox.fleet.add("spot", MACHINES, cpu=f"{CPU_M}m")
+    if server is not None:
+        server.measure(names_of_machines)
+        yield
+        return
+    with MetricsApi(sandbox) as metrics:
+        for number, name in enumerate(names()):
+            metrics.uses(name, used_by(number))
+        yield
+
+
+def missing_s(timeline: Timeline, whole: Between) -> float:
+    """Return for how many seconds how many replicas of a workload were missing, multiplied."""
+    stretches = timeline.available.stretches(whole)
+    return sum((until - since) * max(0, REPLICAS - available) for since, until, available in stretches)
+
+
+def played(shop: Shop, pace: Pace, relieving: AbstractContextManager[object]) -> dict[str, object]:
+    """Have somebody relieve the machines for two hours, from the first new replica on; return the figures."""
+    never_set = threading.Event()
+
+    def uids() -> set[str]:
+        return {uid for name in names() for uid in shop.pod_uids(name)}
+
+    with ExitStack() as stack:
+        watched = [stack.enter_context(shop.watch(name)) for name in names()]
+        before, began, at_first = hottest(shop), Instant.now(), uids()
+        stack.enter_context(relieving)
+        late_s = (CYCLES_OF_REST + 2) * pace.cycle_s + 60
+        shop.until(lambda: uids() != at_first, "a first move", late_s)
+        first, gone = Instant.now(), list[int]()
+        shown: list[tuple[float, float]] = []
+        for _ in range(2):
+            ends_s, seen = Instant.now().monotonic_s + HOUR_CYCLES * pace.cycle_s, set(at_first)
+            while (now_s := Instant.now().monotonic_s) < ends_s:
+                shown.append((round(now_s - first.monotonic_s, 1), hottest(shop)))
+                seen |= uids()
+                never_set.wait(POLL_S)
+            at_first = uids()
+            gone.append(len(seen - at_first))
+        whole = Between(began, Instant.now())
+        within = [percent for at_s, percent in shown if at_s <= 3 * pace.cycle_s]
+        return {
+            "hottest_before": before,
+            "hottest_after_three_cycles": within[-1],
+            "hottest_at_last": shown[-1][1],
+            "fewest_available_of_a_workload": min(one.timeline.lowest_available(whole) for one in watched),
+            "replica_seconds_missing": round(sum(missing_s(one.timeline, whole) for one in watched), 1),
+            "replicas": WORKLOADS * REPLICAS,
+            "gone_in_the_first_hour": gone[0],
+            "gone_in_the_second_hour": gone[1],
+            "events_of_moves_undone": sum(len(shop.events("ReliefUndone", name)) for name in names()),
+        }
+
+
+# --- who relieves --------------------------------------------------------------------------------------
+
+
+def by_splitter(sandbox: Sandbox, home: Path, pace: Pace, *, real: bool) -> dict[str, object]:
+    """Have splitter relieve the machines of workloads that are split."""
     account = install(sandbox)
     sandbox.kubectl("apply", "-f", str(bundled_path("manifests/relief.yaml")))
-    controller = Controller(account, home, SETTINGS)
-    with MetricsApi(sandbox) as metrics, ExitStack() as stack:
+    looks = {"RELIEF_INTERVAL_S": str(pace.interval_s), "RELIEF_CYCLE_S": str(pace.cycle_s)}
+    controller = Controller(account, home, {**SHORT, **looks}, cold=True)
+    with measured(sandbox, real=real), ExitStack() as stack:
         controller.start()
         stack.callback(controller.end)
         with contextmanager(open_shop)(sandbox, controller) as shop:
-            piled(shop, metrics)
-            watched = [stack.enter_context(shop.watch(name)) for name in names()]
-            before, began = hottest(shop), Instant.now()
-            shop.until(lambda: any(shop.events("Relieving", name) for name in names()), "a first move")
-            first, hours = Instant.now(), []
-            shown: list[tuple[float, float]] = []
-            never_set = threading.Event()
-            seen = {uid for name in names() for uid in shop.pod_uids(name)}
-            for _ in range(2):
-                ends_s, uids = Instant.now().monotonic_s + HOUR_CYCLES * CYCLE_S, set(seen)
-                while (now_s := Instant.now().monotonic_s) < ends_s:
-                    shown.append((round(now_s - first.monotonic_s, 1), hottest(shop)))
-                    never_set.wait(POLL_S)
-                seen = {uid for name in names() for uid in shop.pod_uids(name)}
-                hours.append(len(uids - seen))
-            whole = Between(began, Instant.now())
-            short_s = sum(one.timeline.seconds_below(REPLICAS, whole) for one in watched)
-            within = [percent for at_s, percent in shown if at_s <= 3 * CYCLE_S]
-            undone = sum(len(shop.events("ReliefUndone", name)) for name in names())
-            return {
-                "hottest_before": before,
-                "hottest_after_three_cycles": within[-1],
-                "hottest_at_last": shown[-1][1],
-                "seconds_with_a_replica_missing": round(short_s, 2),
-                "replicas": WORKLOADS * REPLICAS,
-                "left_in_the_first_hour": hours[0],
-                "left_in_the_second_hour": hours[1],
-                "events_of_moves_undone": undone,
-            }
+            piled(shop, pace)
+            for name in names():
+                shop.label(name)
+            for name in names():
+                shop.wait_split(on_demand=0, spot=REPLICAS, name=name)
+                shop.wait_steady(name)
+            return played(shop, pace, nullcontext())
+
+
+class Nobody(Watching):
+    """Looks after nothing: the workloads are not split."""
+
+    def check(self) -> None:
+        """Never fail."""
+
+    def logged(self) -> int:
+        """Have no log."""
+        return 0
+
+    def said(self, after: int = 0) -> str:  # noqa: ARG002 - as Watching
+        """Say nothing."""
+        return ""
+
+
+# Down to where splitter relieves a node of which 85 % are used, six at a time as splitter, by real use.
+DESCHEDULER = """\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+maxNoOfPodsToEvictTotal: 6
+metricsProviders: [{source: KubernetesMetrics}]
+profiles:
+  - name: use
+    pluginConfig:
+      - name: DefaultEvictor
+        args: {nodeFit: true}
+      - name: LowNodeUtilization
+        args:
+          thresholds: {cpu: 50}
+          targetThresholds: {cpu: 65}
+          metricsUtilization: {source: KubernetesMetrics}
+    plugins:
+      balance: {enabled: [LowNodeUtilization]}
+"""
+
+
+def by_descheduler(sandbox: Sandbox, home: Path, pace: Pace, *, budgets: bool) -> dict[str, object]:
+    """Have the descheduler relieve the machines of workloads as their users write them."""
+    program = build.descheduler(print)
+    with measured(sandbox, real=True), contextmanager(open_shop)(sandbox, Nobody()) as shop:
+        piled(shop, pace)
+        for name in names() if budgets else ():
+            shop.kubectl("create", "pdb", name, f"--selector=app={name}", "--max-unavailable=1")
+        looking = descheduling(sandbox, program, home, DESCHEDULER, pace.cycle_s)
+        return played(shop, pace, looking)
+
+
+PLAYERS: dict[str, Callable[[Sandbox, Path], dict[str, object]]] = {
+    "splitter": lambda sandbox, home: by_splitter(sandbox, home, MEASURED, real=True),
+    "descheduler": lambda sandbox, home: by_descheduler(sandbox, home, MEASURED, budgets=False),
+    "descheduler_with_budgets": lambda sandbox, home: by_descheduler(sandbox, home, MEASURED, budgets=True),
+}
+
+
+def in_a_sandbox(play: Callable[[Sandbox, Path], dict[str, object]]) -> dict[str, object]:
+    """Play in a sandbox of its own."""
+    with TemporaryDirectory() as home, Sandbox.start() as sandbox:
+        must_be_loopback(sandbox.url)
+        return play(sandbox, Path(home))
+
+
+def compared() -> dict[str, object]:
+    """Have all play at the same time, so that nobody has the quieter machine."""
+    build.metrics_server(print)
+    build.descheduler(print)
+    with ThreadPoolExecutor(len(PLAYERS)) as players:
+        return dict(zip(PLAYERS, players.map(in_a_sandbox, PLAYERS.values()), strict=True))
 
 
 # --- hints ---------------------------------------------------------------------------------------------
@@ -230,18 +365,28 @@ def hinted(sandbox: Sandbox) -> dict[str, object]:
     return figures
 
 
+WAYS: dict[str, Callable[[], dict[str, object]]] = {
+    "relief": lambda: in_a_sandbox(lambda sandbox, home: by_splitter(sandbox, home, FAST, real=False)),
+    "relief-metrics-server": lambda: in_a_sandbox(PLAYERS["splitter"]),
+    "relief-compared": compared,
+    "relief-hints": lambda: in_a_sandbox(lambda sandbox, _: hinted(sandbox)),
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the scene or measure hints, print and write down the figures; return the exit code."""
     parser = argparse.ArgumentParser(prog="bench.relief", description="What relief of hot nodes does.")
-    parser.add_argument("--hints", action="store_true", help="where the scheduler puts a replica, by hint")
-    chosen = parser.parse_args(arguments)
-    with TemporaryDirectory() as home, Sandbox.start() as sandbox:
-        must_be_loopback(sandbox.url)
-        figures = hinted(sandbox) if chosen.hints else scene(sandbox, Path(home))
+    ways = parser.add_mutually_exclusive_group()
+    for option, way, meaning in (
+        ("--metrics-server", "relief-metrics-server", "with a real metrics-server (half an hour)"),
+        ("--compare", "relief-compared", "the same, and the descheduler beside it (half an hour)"),
+        ("--hints", "relief-hints", "where the scheduler puts a replica, by hint"),
+    ):
+        ways.add_argument(option, action="store_const", const=way, dest="way", help=meaning)
+    way = parser.parse_args(arguments).way or "relief"
+    figures = WAYS[way]()
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    write(
-        RESULTS / ("relief-hints.json" if chosen.hints else "relief.json"), {"machine": machine(), **figures}
-    )
+    write(RESULTS / f"{way}.json", {"machine": machine(), **figures})
     return 0
 
 

@@ -15,7 +15,7 @@ from splitter.cli.manifests import read_documents
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Pool
 from splitter.core.template_sets import from_config_map
-from splitter.settings import load_settings
+from splitter.settings.loading import load_settings
 
 RUN = CliRunner()
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"

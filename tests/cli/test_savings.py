@@ -288,12 +288,20 @@ class TestPrices:
         assert why in said
         assert result["prices"]["assumed"]
 
-    @pytest.mark.parametrize("data", [[], "x", {"result": 1}, {"result": [{"metric": 1}]}])
-    def test_a_bad_answer_to_a_query_is_told(self, data: object, answers: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        ("data", "why"),
+        [
+            ([], "this is no answer of a Prometheus"),
+            ("x", "this is no answer of a Prometheus"),
+            ({"result": 1}, "this is no answer of a Prometheus"),
+            ({"result": [{"metric": 1}]}, "no metric node_cpu_hourly_cost"),
+        ],
+    )
+    def test_a_bad_answer_to_a_query_is_told(self, data: object, why: str, answers: dict[str, Any]) -> None:
         """Something else than a Prometheus listens there."""
-        answers["cpu"] = answers["memory"] = {"data": data}
+        answers["cpu"] = answers["memory"] = {"status": "success", "data": data}
         result, said = reported("--prometheus", answers["url"])
-        assert "no metric node_cpu_hourly_cost" in said
+        assert why in said
         assert result["prices"]["assumed"]
 
     @pytest.mark.parametrize("answer", [500, {"data": {n: asset(n, 0.04, 0.1) for n in ("od", "spot")}}])

@@ -211,3 +211,10 @@ class TestHeld:
         )
         assert result[Use.SPOT] == Amount(1, 250, 512)
         assert result[Use.SURGE].replicas == 1
+
+    def test_one_of_relief_is_none(self) -> None:
+        """It keeps replicas off a node for seconds, and holds nothing."""
+        hint = pod("hint", on_spot=True, held_for="relief/node-1", requests=(("cpu", 10),))
+        result = held(observation(source(3), [replica_set("web-1", 3, pods(3))], placeholders=(hint,)), 3)
+        assert result[Use.SPOT] == Amount()
+        assert result[Use.SURGE].replicas == 0

@@ -24,7 +24,7 @@ from splitter.demo.watching import ScaleLog
 from splitter.demo.workload import Workload, policy_of, read_workload
 from splitter.sandbox import Between, Instant, Steps, Timeline
 from splitter.sandbox.asked import Asked
-from splitter.settings import load_settings
+from splitter.settings.loading import load_settings
 
 JsonObject = dict[str, Any]
 

@@ -4,28 +4,26 @@
 was refused, and how many replicas were left: the figures of docs/how-to/descheduler.md.
 """
 
-import os
-import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from e2e.support.descheduler import descheduling, reported
 from e2e.support.shop import Shop, manifest
 from splitter.sandbox import build
 from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.processes import Child, Nursery
+from splitter.sandbox.processes import Child
 
 pytestmark = pytest.mark.karpenter
 
 N = 6
 # Of the 8 CPUs of each machine.
 CPU = "1"
-LOOKS_EVERY = "2s"
-POLICY = """
+LOOKS_EVERY_S = 2
+POLICY = """\
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
 profiles:
@@ -34,7 +32,7 @@ profiles:
       - name: DefaultEvictor
         args: {nodeFit: true}
 """
-UTILIZATION = """
+UTILIZATION = """\
       - name: LowNodeUtilization
         args:
           thresholds: {cpu: 20}
@@ -42,7 +40,7 @@ UTILIZATION = """
     plugins:
       balance: {enabled: [LowNodeUtilization]}
 """
-AFFINITY = """
+AFFINITY = """\
       - name: RemovePodsViolatingNodeAffinity
         args:
           nodeAffinityType: [requiredDuringSchedulingIgnoredDuringExecution]
@@ -57,25 +55,11 @@ def program() -> Path:
     return build.descheduler(print)
 
 
-@contextmanager
-def descheduling(shop: Shop, program: Path, home: Path, plugin: str = UTILIZATION) -> Iterator[Child]:
-    """Have the descheduler look at the cluster every two seconds, with all rights."""
-    policy = home / "policy.yaml"
-    policy.write_text(POLICY.rstrip() + plugin)
-    command = (
-        str(program),
-        f"--client-connection-kubeconfig={shop.sandbox.kubeconfig}",
-        f"--policy-config-file={policy}",
-        f"--descheduling-interval={LOOKS_EVERY}",
-        "--secure-port=0",
-        "--v=3",
-    )
-    nursery = Nursery()
-    try:
-        environment = {**os.environ, "HOME": str(home)}
-        yield nursery.start("descheduler", command, log=home / "descheduler.log", environment=environment)
-    finally:
-        nursery.end()
+def looking(
+    shop: Shop, program: Path, home: Path, plugin: str = UTILIZATION
+) -> AbstractContextManager[Child]:
+    """Have the descheduler look at the cluster every two seconds."""
+    return descheduling(shop.sandbox, program, home, POLICY + plugin, LOOKS_EVERY_S)
 
 
 def crowded(shop: Shop, fleet: Fleet, evictions: str) -> str:
@@ -97,16 +81,6 @@ def crowded(shop: Shop, fleet: Fleet, evictions: str) -> str:
     return full
 
 
-def reported(log: Path) -> dict[str, int]:
-    """Count what the descheduler says that it did."""
-    text = log.read_text()
-    return {
-        "looks": len(re.findall(r'"Number of evictions/requests" totalEvicted', text)),
-        "evicted": len(re.findall(r'"Evicted pod"', text)),
-        "refused": len(re.findall(r'"Error evicting pod".*would violate', text)),
-    }
-
-
 LEAST = {"one-at-a-time": N - 1, "unguarded": 0}
 
 
@@ -116,7 +90,7 @@ def test_low_node_utilization(
 ) -> None:
     """Replicas leave the full machine for empty ones, and the budget says how many at a time."""
     full = crowded(shop, fleet, evictions)
-    with shop.watch() as watched, descheduling(shop, program, tmp_path) as running:
+    with shop.watch() as watched, looking(shop, program, tmp_path) as running:
         shop.until(lambda: Counter(shop.nodes())[full] <= N // 2, "replicas to be moved to empty machines")
         shop.wait_split(on_demand=0, spot=N)
         running.check()
@@ -130,7 +104,7 @@ def test_nothing_goes_where_all_have_to_stay(shop: Shop, fleet: Fleet, program: 
     """With `surge-first` every eviction without a sign is refused, look after look."""
     full = crowded(shop, fleet, "surge-first")
     before = shop.pod_uids()
-    with shop.watch() as watched, descheduling(shop, program, tmp_path) as running:
+    with shop.watch() as watched, looking(shop, program, tmp_path) as running:
         shop.until(lambda: reported(running.log)["refused"] >= N, "evictions to be refused")
         running.check()
         assert watched.lowest() >= N
@@ -145,7 +119,7 @@ def test_the_twins_violate_no_node_affinity(shop: Shop, program: Path, tmp_path:
     shop.label()
     shop.wait_split(on_demand=2, spot=N - 2)
     before = shop.pod_uids()
-    with descheduling(shop, program, tmp_path, AFFINITY) as running:
+    with looking(shop, program, tmp_path, AFFINITY) as running:
         shop.until(lambda: reported(running.log)["looks"] >= 3, "three looks")
         running.check()
     assert reported(running.log) == {**reported(running.log), "evicted": 0, "refused": 0}

@@ -7,7 +7,7 @@ import pytest
 
 from e2e.support.metrics_api import MetricsApi
 from e2e.support.mortal import Mortal
-from e2e.support.shop import Shop, manifest
+from e2e.support.shop import JsonObject, Shop, manifest
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
@@ -46,6 +46,44 @@ def piled(shop: Shop, fleet: Fleet, ready_after: str) -> str:
     return full
 
 
+def pinned(name: str, node: str, cpu: str) -> JsonObject:
+    """Return a pod that requests so much of one machine; its label `app` is its name up to the first dash."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name.partition("-")[0]}},
+        "spec": {
+            "affinity": {"nodeAffinity": required},
+            "containers": [{"name": "c", "image": "c:1", "resources": {"requests": {"cpu": cpu}}}],
+        },
+    }
+
+
+def drawn_to(shop: Shop) -> str:
+    """Return the spot machine that the scheduler gives a pod that asks for as much as a replica."""
+    asking = pinned("probe", "", "100m")
+    asking["spec"] |= {"affinity": {}, "nodeSelector": {"karpenter.sh/capacity-type": "spot"}}
+    shop.apply(asking)
+    shop.kubectl("wait", "--for=condition=PodScheduled", "pod/probe", "--timeout=60s")
+    node = shop.kubectl("get", "pod", "probe", "-o", "jsonpath={.spec.nodeName}")
+    shop.kubectl("delete", "pod", "probe", "--grace-period=0", "--force")
+    return node
+
+
+def placeholders(shop: Shop) -> list[JsonObject]:
+    """Return the placeholders in the namespace."""
+    pods = f"/api/v1/namespaces/{shop.namespace}/pods"
+    return shop.sandbox.api.list(pods, labels="splitter.io/placeholder")
+
+
+def bound(shop: Shop) -> set[str]:
+    """Return the names of the pods that the scheduler says it has bound."""
+    events = shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{shop.namespace}/events")
+    return {event["regarding"]["name"] for event in events if event["reason"] == "Scheduled"}
+
+
 def costs(shop: Shop) -> list[str]:
     """Return the deletion costs on the workload's pods, and what is remembered of the user's."""
     annotations = [pod["metadata"].get("annotations") or {} for pod in shop.pods()]
@@ -74,6 +112,34 @@ def test_a_hot_node_is_relieved(
         shop.wait_rolled_out()
         assert watched.lowest() == N
     assert costs(shop) == []
+
+
+@pytest.mark.e2e
+def test_a_new_replica_is_kept_off_the_hot_node(
+    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
+) -> None:
+    """The hot machine is requested least, so that it draws every pod: a placeholder there, for seconds."""
+    spot = fleet.names("spot")
+    app = manifest("web", len(spot), annotations={"splitter.io/relief": "cpu=85"}, ready_after="1s")
+    app["metadata"]["labels"]["splitter.io/split"] = "enabled"
+    shop.apply(app)
+    shop.wait_split(on_demand=0, spot=len(spot))
+    shop.wait_steady()
+    hot = Counter(shop.nodes()).most_common()[-1][0]
+    for node in {*spot, *shop.nodes()} - {hot}:
+        shop.apply(pinned(f"ballast-{node}", node, "6"))
+    shop.apply(pinned("hog", hot, "10m"))
+    metrics.uses("hog", 8 * 1000 - USED_M - 400)
+    metrics.uses("web", USED_M)
+    shop.wait_steady()
+    assert drawn_to(shop) == hot
+    sandbox.kubectl("apply", "-f", right)
+    shop.reported("Relieved", "goes, the new replica is ready elsewhere")
+    assert hot not in shop.nodes()
+    kept_off = [name for name in bound(shop) if name.startswith("web-placeholder-")]
+    assert kept_off, "no placeholder was bound"
+    shop.until(lambda: not placeholders(shop), "the placeholders to go")
+    assert not shop.events("ReliefUndone")
 
 
 @pytest.mark.campaign

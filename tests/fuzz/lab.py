@@ -50,7 +50,9 @@ class Lab:
 
         def plan(*given: object) -> Plan:
             planned = planner.plan(*given)  # type: ignore[arg-type]
-            self.reached.update([planned.step, *map(type, (*planned.actions, *planned.retries))])
+            self.reached.update(
+                [planned.step, *map(type, (*planned.actions, *planned.retries, *planned.let_go))]
+            )
             return planned
 
         self._patch.setattr(reconciler, "plan", plan)

@@ -240,7 +240,16 @@ def placeholder(held_for: str, node: str = SPOT) -> Raw:
     """Return the pod that holds room for a move."""
     raw = pod("web-placeholder", split(STATEFUL_SET), node)
     raw["metadata"]["annotations"] = {"splitter.io/held-for": held_for}
+    raw["metadata"]["labels"] = {"splitter.io/placeholder": held_for.partition("/")[0]}
     return raw
+
+
+def _hint() -> tuple[str, Raw]:
+    """Return a placeholder that keeps replicas off a node, of a move that is over."""
+    raw = pod("web-placeholder-1", split(), SPOT)
+    raw["metadata"]["annotations"] = {"splitter.io/held-for": f"relief/{SPOT}"}
+    raw["metadata"]["labels"] = {"splitter.io/placeholder": "spot"}
+    return "pod", raw
 
 
 def in_twins(replicas: int = 0, saved: int = 4, left: int = 0, *, label: bool = True, **fields: Any) -> World:  # noqa: ANN401
@@ -401,6 +410,7 @@ STAGES: Mapping[str, Stage] = {
     "emergency": _on(Step.RUN, acts.Scale, also=lambda: twins((WELL,), (DOOMED,) * 3)),
     "covered": _on(Step.RUN, acts.SetDeletionCost, also=lambda: twins(_FOUR, (DOOMED,) * 3)),
     "vanished": _on(Step.RUN, acts.DeleteVanishedPod, also=lambda: twins(_FOUR, (GONE,) * 3)),
+    "let hints go": _on(Step.RUN, acts.DeletePlaceholder, also=lambda: [*twins(_FOUR, _FOUR), _hint()]),
     "refused": _on(Step.RUN, acts.RetryPods, also=_refused),
     "roll": _on(Step.RUN, acts.ApplyTwin, also=twins),
     "bad template": _on(Step.RUN, acts.RestoreTemplate, also=_half_rolled),

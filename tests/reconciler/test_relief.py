@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from builders import KEY, NOW, observation, pod, source, split, twin
+from splitter.core.actions import CreatePlaceholder
 from splitter.core.handover import Step
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations.policy import Policy
@@ -20,9 +21,13 @@ from splitter.core.relief.decide import Relief
 from splitter.core.relief.model import Amounts, Sample, Tuning
 from splitter.core.relief.model import Cluster as CoreCluster
 from splitter.core.split_status import ReliefMove, ReliefStatus, SplitStatus
-from splitter.kube.client import ApiError
+from splitter.kube import parse
+from splitter.kube.client import NOT_LEADING, ApiError
+from splitter.kube.paths import ResourcePath
 from splitter.kube.real_use import RealUse
-from splitter.reconciler.relief import HotNodesWatch, _left, with_move_written
+from splitter.kube.records import PodRecord
+from splitter.reconciler.relief import HotNodesWatch, _left, watch_of, with_move_written
+from splitter.settings import Settings
 
 GIB = 1024**3
 ALLOCATABLE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
@@ -44,6 +49,31 @@ class Twins:
         return (Twin(),)
 
 
+class Pods:
+    """What the cache knows of pods, so far as it matters: those that wait for a node."""
+
+    def __init__(self) -> None:
+        self.waiting: list[object] = []
+
+    def values(self) -> list[object]:
+        """Return them."""
+        return self.waiting
+
+
+class Quotas:
+    """A reader of ResourceQuotas: these, or none may be read."""
+
+    def __init__(self) -> None:
+        self.items: list[dict[str, object]] | None = []
+
+    async def get(self, path: ResourcePath, **query: str) -> dict[str, object]:
+        """Answer."""
+        assert (str(path), query) == ("/api/v1/namespaces/shop/resourcequotas", {})
+        if self.items is None:
+            raise ApiError(403, "Forbidden", "no")
+        return {"items": self.items}
+
+
 class Cache:
     """Two spot nodes: one is full of use, the other empty."""
 
@@ -51,6 +81,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.doomed = ""
+        self.pods = Pods()
 
     def headroom(self, now: object) -> list[NodeHeadroom]:
         """Return both."""
@@ -83,16 +114,23 @@ def seen(relief: str | None = "cpu=85", **fields: object) -> tuple[Observation, 
     return replace(observed, **fields), in_force, planned  # type: ignore[arg-type]
 
 
+async def nothing_is_read() -> RealUse:
+    """Never be asked."""
+    raise AssertionError
+
+
 class Watch:
     """A watch of which each look is a minute after the last one."""
 
     def __init__(self) -> None:
         self.enqueued: list[Key] = []
         self.cache = Cache()
+        self.quotas = Quotas()
         self.watch = HotNodesWatch(
-            None,  # type: ignore[arg-type] # nothing is read: a test says what was
+            self.quotas,  # type: ignore[arg-type] # of real use a test says what was read
             self.cache,  # type: ignore[arg-type]
             self.enqueued.append,
+            measure=nothing_is_read,
             tuning=Tuning(),
             interval_s=60,
         )
@@ -229,6 +267,134 @@ class TestWatch:
         one.look()
         one.watch.saw(*seen(source=None))
         assert one.watch.view(KEY) == HotNodes()
+
+
+class TestSource:
+    """The settings say who is asked."""
+
+    @staticmethod
+    def watch(**settings: object) -> HotNodesWatch | None:
+        """Return who looks at real use with these settings."""
+        made = Settings.model_validate(settings)
+        return watch_of(made, Tuning(), Quotas(), Cache(), print)  # type: ignore[arg-type]
+
+    def test_off(self) -> None:
+        """Then nobody."""
+        assert self.watch(relief_source="off") is None
+
+    async def test_a_prometheus(self) -> None:
+        """And not metrics.k8s.io: nobody listens at this address."""
+        watch = self.watch(relief_source="prometheus", relief_prometheus="http://127.0.0.1:1")
+        assert watch is not None
+        used = await watch._read()  # noqa: SLF001 - what `run` does at each look
+        assert used.missing.startswith("real use cannot be read: http://127.0.0.1:1/api/v1/query: ")
+
+    async def test_one_that_does_not_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A look ends all the same."""
+        monkeypatch.setattr("splitter.reconciler.relief._LONGEST_READ_S", 0.01)
+        watch = self.watch()
+        assert watch is not None
+        watch._measure = asyncio.Event().wait  # type: ignore[assignment] # noqa: SLF001
+        assert "did not answer within" in (await watch._read()).missing  # noqa: SLF001
+
+
+def waiting_pod(**fields: object) -> PodRecord:
+    """Return a pod without a node that requests 1 CPU."""
+    raw = {
+        "metadata": {
+            "namespace": "shop",
+            "name": "job",
+            "uid": "uid-job",
+            "resourceVersion": "1",
+            "creationTimestamp": "2026-01-05T10:00:00Z",
+        },
+        "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]},
+    }
+    return replace(parse.pod(raw), **fields)  # type: ignore[arg-type]
+
+
+PLACEHOLDER = CreatePlaceholder(Pool.SPOT, "relief/hot-1", "{}", "hot-1")
+
+
+class TestHints:
+    def test_keep_the_new_one_off_the_hot_node(self) -> None:
+        """It has room by requests, and would draw it."""
+        one = Watch()
+        one.watch.saw(*seen())
+        leaves = one.look(3).leaves
+        assert leaves is not None
+        assert leaves.keep_off == ("hot-1",)
+
+    def test_are_asked_for_once(self) -> None:
+        """Between two looks: who preempts one is not made to do so again."""
+        one = Watch()
+        one.watch.saw(*seen())
+        one.look(3)
+        observed, in_force, planned = seen()
+        one.watch.saw(observed, in_force, replace(planned, actions=(PLACEHOLDER,)))
+        leaves = one.watch.view(KEY).leaves
+        assert leaves is not None
+        assert leaves.keep_off == ()
+
+    @pytest.mark.parametrize(
+        ("fields", "kept"),
+        [
+            ({}, ()),
+            ({"node": "cool-1"}, ("hot-1",)),
+            ({"finished": True}, ("hot-1",)),
+            ({"terminating": True}, ("hot-1",)),
+            ({"requests": (("cpu", 7300),)}, ("hot-1",)),
+            ({"created": NOW - timedelta(minutes=10)}, ("hot-1",)),
+            ({"held_for": "relief/hot-1"}, ("hot-1",)),
+            ({"held_for": "spot/4/x"}, ()),
+        ],
+    )
+    def test_not_where_somebodys_pod_may_want_the_room(
+        self, fields: dict[str, object], kept: tuple[str, ...]
+    ) -> None:
+        """It waits for a node, and would fit there; one that waits for long waits for something else."""
+        one = Watch()
+        one.cache.pods.waiting = [waiting_pod(**fields)]
+        one.watch.saw(*seen())
+        leaves = one.look(3).leaves
+        assert leaves is not None
+        assert leaves.keep_off == kept
+
+    def test_not_where_a_quota_is_near(self) -> None:
+        """The move goes on without one, and that is said."""
+        one = Watch()
+        hard, used = {"pods": "10"}, {"pods": "9"}
+        one.quotas.items = [{"metadata": {"name": "small"}, "status": {"hard": hard, "used": used}}]
+        one.watch.saw(*seen())
+        view = one.look(3)
+        assert view.leaves is not None
+        assert view.leaves.keep_off == ()
+        assert view.unhinted == (
+            "the scheduler gets no hint: the ResourceQuota small of the namespace is nearly used up"
+        )
+
+    def test_not_where_quotas_may_not_be_read(self) -> None:
+        """An older file of rights is enough for all else."""
+        one = Watch()
+        one.quotas.items = None
+        one.watch.saw(*seen())
+        view = one.look(3)
+        assert view.leaves is not None
+        assert view.leaves.keep_off == ()
+        assert view.unhinted.endswith("apply manifests/relief.yaml")
+
+    def test_one_that_is_refused_is_no_failure(self) -> None:
+        """The namespace may not admit it, or splitter may not create pods: as without it, and it is said."""
+        one = Watch()
+        one.watch.saw(*seen())
+        one.look(3)
+        _, _, planned = seen()
+        refused = ApiError(403, "Forbidden", "pods is forbidden")
+        assert one.watch.is_unhinted(KEY, replace(planned, actions=(PLACEHOLDER,)), refused)
+        assert one.watch.view(KEY).unhinted == "the scheduler gets no hint: pods is forbidden"
+        assert not one.watch.is_unhinted(KEY, planned, refused)
+        overtaken = ApiError(0, NOT_LEADING, "no")
+        assert not one.watch.is_unhinted(KEY, replace(planned, actions=(PLACEHOLDER,)), overtaken)
 
 
 MOVE = ReliefMove(

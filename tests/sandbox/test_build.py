@@ -53,7 +53,11 @@ class TestTheKey:
 
     @pytest.mark.parametrize(
         ("name", "version"),
-        [("karpenter", build.KARPENTER_VERSION), ("descheduler", build.DESCHEDULER_VERSION)],
+        [
+            ("karpenter", build.KARPENTER_VERSION),
+            ("descheduler", build.DESCHEDULER_VERSION),
+            ("metrics-server", build.METRICS_SERVER_VERSION),
+        ],
     )
     def test_it_is_the_one_that_its_module_pins(self, name: str, version: str) -> None:
         """The version in the name of the build is the version that is built."""

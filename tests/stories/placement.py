@@ -386,7 +386,7 @@ class PlacementStory:
                 if self.quota:
                     return
                 made = Member("uid-held", None, self.now_s)
-                self.held = (f"{action.pool}/{action.ordinal}/{action.made_of}", made)
+                self.held = (action.held_for, made)
                 self._schedule(made, only=action.pool)
             case DeletePlaceholder():
                 self.held = None

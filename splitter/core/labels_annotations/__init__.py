@@ -54,9 +54,11 @@ ANNOTATION_NAMESPACES: Final = "splitter.io/namespaces"
 CRD_NAME: Final = "splits.splitter.io"
 ANNOTATION_KEEP: Final = "splitter.io/keep"
 
-# On placeholders, in placement mode: which they are, and the move that they hold room for.
+# On placeholders: which they are, and the move that they hold room for; those of relief bear the last and
+# the node.
 LABEL_PLACEHOLDER: Final = "splitter.io/placeholder"
 ANNOTATION_HELD_FOR: Final = "splitter.io/held-for"
+HELD_FOR_RELIEF: Final = "relief/"
 
 # The form of what splitter writes down about a workload: in the mark, in the saved replicas, in the Split's
 # spec. A version that an older one would misread writes a higher number there (docs/adr/0044).

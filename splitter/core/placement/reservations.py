@@ -2,7 +2,7 @@
 
 `table` has it made and let go. It proves that there is room (an autoscaler buys a node for it where
 there is none), keeps others out of it while the member ends, and, on spot, stands for the soak in its place.
-It runs nothing but a pause image, reads nothing, and yields to any pod of a higher priority.
+What else it is made of is the same for all placeholders (`desired.placeholder`).
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Final
 
 from splitter.core.desired.compare import canonical_json, template_hash
 from splitter.core.desired.manifest import Manifest, mapping_at, mappings
+from splitter.core.desired.placeholder import idle_pod
 from splitter.core.desired.scheduling import ReservationRules, add_tolerations, require_node_affinity
 from splitter.core.model import Pool
 
@@ -19,20 +20,6 @@ _WHERE: Final = (
     *("nodeSelector", "affinity", "tolerations", "schedulerName", "runtimeClassName", "resourceClaims"),
 )
 _ASKED: Final = ("requests", "limits", "claims")
-PRIORITY_CLASS: Final = "splitter-placeholder"
-"""Lower than any other, so that placeholders yield (manifests/placeholder.yaml)."""
-
-# The restricted Pod Security Standard asks for all of these.
-_CONTAINER_SECURITY: Final = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-}
-_POD_SECURITY: Final = {
-    "runAsNonRoot": True,
-    "runAsUser": 65535,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 
 
 def reservation_hash(source: Manifest, rules: ReservationRules) -> str:
@@ -60,30 +47,16 @@ def placeholder_manifest(
 def _asked(source: Manifest, rules: ReservationRules) -> dict[str, object]:
     pod = mapping_at(mapping_at(mapping_at(source, "spec"), "template"), "spec")
     sidecars = [one for one in mappings(pod.get("initContainers")) if one.get("restartPolicy") == "Always"]
-    holding = [*mappings(pod.get("containers")), *sidecars]
+    holders = [*mappings(pod.get("containers")), *sidecars]
     spec: dict[str, object] = {key: pod[key] for key in _WHERE if key in pod}
     if own := _resources(pod):
         spec["resources"] = own
-    spec |= {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 0,
-        "priorityClassName": PRIORITY_CLASS,
-        "securityContext": _POD_SECURITY,
-        "containers": [_container(number, one, rules.image) for number, one in enumerate(holding)],
-    }
-    if rules.pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in rules.pull_secrets]
+    spec |= idle_pod(rules, map(_holding, holders))
     return json.loads(canonical_json(spec))  # type: ignore[no-any-return]
 
 
-def _container(number: int, one: Mapping[str, object], image: str) -> dict[str, object]:
-    made: dict[str, object] = {
-        "name": f"room-{number}",
-        "image": image,
-        "resources": _resources(one),
-        "securityContext": _CONTAINER_SECURITY,
-    }
+def _holding(one: Mapping[str, object]) -> dict[str, object]:
+    made: dict[str, object] = {"resources": _resources(one)}
     # A port of the node is room too; it listens on none.
     if ports := [port for port in mappings(one.get("ports")) if port.get("hostPort")]:
         made["ports"] = [{key: port[key] for key in port if key != "name"} for port in ports]

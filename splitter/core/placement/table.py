@@ -288,4 +288,4 @@ def _reserve(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
         return ()
     reach = this.observed.related.reach.get(wanted.ordinal, Reach())
     spec = placeholder_manifest(json.loads(this.source.manifest_json), wanted.pool, rules, reach.terms_json)
-    return (CreatePlaceholder(wanted.pool, wanted.ordinal, made_of, json.dumps(spec)),)
+    return (CreatePlaceholder(wanted.pool, f"{wanted.pool}/{wanted.ordinal}/{made_of}", json.dumps(spec)),)

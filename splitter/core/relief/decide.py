@@ -11,6 +11,7 @@ from datetime import datetime
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
+from splitter.core.relief.hint import drawing
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -42,6 +43,8 @@ class WantedMove:
     pod_uid: str
     from_node: str
     why: str
+    keep_off: tuple[str, ...] = ()
+    """The nodes, by name, that a hint is to keep the new replica off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,9 @@ class _Look:
     tuning: Tuning
     gave: frozenset[str]
     """The nodes that gave a replica lately, by UID: they count as hot until they are down by the margin."""
+    avoid: tuple[str, ...] = ()
+    hot_in: dict[tuple[object, ...], tuple[Resource, ...]] = field(default_factory=dict)
+    """In what a node is hot, by its UID and the thresholds that are asked for."""
     used: dict[str, Amounts] = field(default_factory=dict)
     requested: dict[str, Amounts] = field(default_factory=dict)
     targets: set[str] = field(default_factory=set)
@@ -92,6 +98,9 @@ class _Look:
     """The replicas that may ever move, by the name of their node."""
     waiting: set[Key] = field(default_factory=set)
     """The workloads that move a replica now, or have moved their share of this cycle."""
+    without_room: dict[tuple[object, ...], list[tuple[Amounts, Amounts]]] = field(default_factory=dict)
+    """By where replicas may stand: what those requested and used for which there was no room. Room only
+    shrinks from move to move, so there is none for larger ones either."""
     lately: int = 0
     """The moves that were begun within the last cycle; of one workload no more count than its share."""
 
@@ -126,8 +135,9 @@ def relieve(
     look = _Look(cluster, history, past, tuning, gave)
     hot = _hot_nodes(look)
     names = tuple(node.name for node in hot)
+    look.avoid = _avoided(look, names)
     if cluster.alarm:
-        return Relief((), history, paused=cluster.alarm, hot=names, avoid=_avoided(look, names))
+        return Relief((), history, paused=cluster.alarm, hot=names, avoid=look.avoid)
     _count_moves(look)
     _count(look, names)
     left = []
@@ -136,7 +146,7 @@ def relieve(
         why = _relieve_node(look, node)
         if len(look.moves) == before:
             left.append(f"{node.name}: {why}")
-    return Relief(tuple(look.moves), history, hot=names, avoid=_avoided(look, names), left=tuple(left))
+    return Relief(tuple(look.moves), history, hot=names, avoid=look.avoid, left=tuple(left))
 
 
 def _avoided(look: _Look, hot: tuple[str, ...]) -> tuple[str, ...]:
@@ -160,8 +170,12 @@ def _hot_nodes(look: _Look) -> list[NodeLoad]:
 
 def _hot_by(look: _Look, node: NodeLoad, thresholds: Thresholds) -> tuple[Resource, ...]:
     """Return in what a node is hot. One that gave a replica lately is, until it is down by the margin."""
-    below = look.tuning.margin if node.uid in look.gave else 0.0
-    return hot_by(node, look.history.get(node.uid, ()), thresholds, look.tuning.samples, below)
+    asked = node.uid, *thresholds.percent.items()
+    if asked not in look.hot_in:  # most workloads ask for the same
+        below = look.tuning.margin if node.uid in look.gave else 0.0
+        row = look.history.get(node.uid, ())
+        look.hot_in[asked] = hot_by(node, row, thresholds, look.tuning.samples, below)
+    return look.hot_in[asked]
 
 
 def _fullness(node: NodeLoad, used: Amounts) -> float:
@@ -229,14 +243,10 @@ def _relieve_node(look: _Look, node: NodeLoad) -> str:
 
 
 def _candidates(look: _Look, node: NodeLoad) -> Iterator[_Candidate]:
-    known: dict[tuple[tuple[Resource, float], ...], tuple[Resource, ...]] = {}
     for workload, replica in look.by_node.get(node.name, ()):
         if (thresholds := workload.thresholds) is None:
             continue
-        asked = tuple(thresholds.percent.items())
-        if asked not in known:  # most workloads ask for the same
-            known[asked] = _hot_by(look, node, thresholds)
-        hot = known[asked]
+        hot = _hot_by(look, node, thresholds)
         sample = usable(look.cluster, replica.uid, node, look.tuning) if hot else None
         since = replica.ready_since
         if sample is None or since is None or look.is_lately(since, look.tuning.rest_s):
@@ -309,32 +319,40 @@ def _in_order(look: _Look, node: NodeLoad, due: list[_Candidate]) -> list[_Candi
 
 def _target_for(look: _Look, one: _Candidate) -> NodeLoad | None:
     """Return the emptiest node that has room for a replica, by requests and by real use."""
+    replica = one.replica
+    where = (replica.pool, replica.may_run_on, *one.thresholds.percent.items())
+    refused = look.without_room.setdefault(where, [])
+    if any(requests.within(replica.requests) and used.within(one.used) for requests, used in refused):
+        return None
     fitting = [
         node
         for node in look.cluster.nodes
         if node.name in look.targets
-        and node.name in one.replica.may_run_on
-        and node.pool is one.replica.pool
-        and node.name != one.replica.node
+        and node.name in replica.may_run_on
+        and node.pool is replica.pool
         and node.free_pods > 0
-        and (look.requested[node.name] + one.replica.requests).within(node.allocatable)
+        and (look.requested[node.name] + replica.requests).within(node.allocatable)
         and all(
             (look.used[node.name] + one.used).of(resource) <= _most(look, node, one, resource)
             for resource in one.thresholds.percent
         )
     ]
+    if not fitting:
+        refused.append((replica.requests, one.used))
     return min(fitting, key=lambda node: (_fullness(node, look.used[node.name]), node.name), default=None)
 
 
 def _take(look: _Look, node: NodeLoad, one: _Candidate, to: NodeLoad) -> None:
-    used = look.history[node.uid][-1].used
-    why = ", ".join(
-        f"{resource} at {used.of(resource) * 100 / node.allocatable.of(resource):.0f} %,"
-        f" {one.thresholds.percent[resource]:.0f} % are the most"
-        for resource in one.hot
-    )
+    why = ", ".join(_said_of(look, node, one, resource) for resource in one.hot)
     look.moves.append(
-        WantedMove(one.workload.key, one.replica.pod, one.replica.uid, node.uid, f"{node.name} is hot: {why}")
+        WantedMove(
+            one.workload.key,
+            one.replica.pod,
+            one.replica.uid,
+            node.uid,
+            f"{node.name} is hot: {why}",
+            drawing(look.cluster, look.avoid, one.replica),
+        )
     )
     look.moved.add(one.workload.key)
     look.targets.discard(to.name)  # one replica a node, then it rests
@@ -342,3 +360,15 @@ def _take(look: _Look, node: NodeLoad, one: _Candidate, to: NodeLoad) -> None:
     look.requested[node.name] -= one.replica.requests
     look.used[to.name] += one.used
     look.requested[to.name] += one.replica.requests
+
+
+def _said_of(look: _Look, node: NodeLoad, one: _Candidate, resource: Resource) -> str:
+    percent = look.history[node.uid][-1].used.of(resource) * 100 / node.allocatable.of(resource)
+    most = one.thresholds.percent[resource]
+    # A node that gave a replica lately is hot until it is down by the margin.
+    bound = (
+        f"{most:.0f} % are the most"
+        if percent > most
+        else f"on its way down to {most - look.tuning.margin:.0f} %"
+    )
+    return f"{resource} at {percent:.0f} %, {bound}"

@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum, unique
+from typing import Final
 
 from splitter.core.model import Pool
 from splitter.core.names import Key
+
+SKEW_S: Final = 30.0
+"""The clocks of two machines may differ so far; what is further in the future was made up."""
 
 
 @unique
@@ -163,5 +167,7 @@ class Cluster:
     """By the name of the node."""
     pod_samples: Mapping[str, Sample] = field(default_factory=dict)
     """By the UID of the pod."""
+    waiting: tuple[Amounts, ...] = ()
+    """What pods request that wait for a node, whoever's they are."""
     alarm: str = ""
     """Why nothing is moved anywhere: a node goes, or is lost."""

@@ -51,8 +51,6 @@ class Moving:
     """The UID of the pod that bears the deletion cost of this move. MARK takes it off any other first."""
     busy: str = ""
     """A loss, a notice, a roll, a return, a freeze, or too much time: what makes the move stop."""
-    surge: int = 1
-    """How many more replicas than wanted there may be now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +91,6 @@ def _begin_or_end(moving: Moving) -> StepTaken:
         return StepTaken(Step.DONE, moving.spec, why="the new replica was taken back", taken_back=True)
     if moving.ready < moving.spec:
         return StepTaken(Step.WAIT, moving.spec, why="not every replica is ready")
-    if moving.surge < 1:
-        return StepTaken(Step.WAIT, moving.spec, why="there is no room for one more")
     return StepTaken(Step.RAISE, moving.spec + 1, why="one more, before one goes")
 
 

@@ -9,6 +9,7 @@ from math import isfinite
 
 from splitter.core.model import seconds_between
 from splitter.core.relief.model import (
+    SKEW_S,
     Amounts,
     Cluster,
     NodeLoad,
@@ -22,10 +23,10 @@ from splitter.core.relief.model import (
 History = Mapping[str, tuple[Sample, ...]]
 """The last samples of each node, by its UID, oldest first. In memory: after a restart they are taken anew."""
 
-# Of a node or a pod. More cannot be used, whatever the clocks of a kubelet do.
+# Of a node, by a pod. More cannot be used, whatever the clocks of a kubelet do.
 _MOST_PERCENT = 1000.0
-# The clocks of two machines may differ so far.
-_SKEW_S = 30.0
+# Of what a node can allocate, by the node itself: whoever tells percent for cores is mostly above that.
+_MOST_OF_ITSELF = 250.0
 # Pods and nodes are measured at different times: so much more may pods seem to use than their node does.
 _PODS_TO_NODE = 1.5
 
@@ -46,7 +47,7 @@ def _fault_of(cluster: Cluster, node: NodeLoad, pods: Amounts, tuning: Tuning) -
     sample = cluster.node_samples.get(node.name)
     if sample is None:
         return "not measured"
-    if fault := _fault(sample, node.allocatable, cluster, tuning):
+    if fault := _fault(sample, node.allocatable, cluster, tuning, _MOST_OF_ITSELF):
         return fault
     if any(pods.of(one) > _PODS_TO_NODE * sample.used.of(one) for one in Resource):
         return "its pods use more than it does"
@@ -61,18 +62,24 @@ def usable(cluster: Cluster, pod_uid: str, node: NodeLoad, tuning: Tuning) -> Sa
     return sample
 
 
-def _fault(sample: Sample, allocatable: Amounts, cluster: Cluster, tuning: Tuning) -> str:
+def _fault(
+    sample: Sample,
+    allocatable: Amounts,
+    cluster: Cluster,
+    tuning: Tuning,
+    most_percent: float = _MOST_PERCENT,
+) -> str:
     age_s = seconds_between(sample.at, cluster.now)
     if age_s > tuning.stale_s:
         return "its sample is stale"
-    if age_s < -_SKEW_S:
+    if age_s < -SKEW_S:
         return "its sample is of the future"
     for one in Resource:
         used, whole = sample.used.of(one), allocatable.of(one)
         if not isfinite(used) or used < 0:
             return f"its use of {one} is no amount"
-        if whole <= 0 or used > whole * _MOST_PERCENT / 100:
-            return f"its use of {one} is above {_MOST_PERCENT:.0f} %"
+        if whole <= 0 or used > whole * most_percent / 100:
+            return f"its use of {one} is above {most_percent:.0f} %"
     return ""
 
 

@@ -8,40 +8,32 @@ Source: R53, docs/adr/0063.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from math import inf
 
 from splitter.core.actions import Action, Scale, SetDeletionCost
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step as HandoverStep
-from splitter.core.hot_nodes import HotNodes
-from splitter.core.labels_annotations.policy import Policy
+from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.model import Move, NodeStatus, Note, Observation, PodView, Pool, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision
+from splitter.core.relief.model import SKEW_S
 from splitter.core.relief.move import Moving, Newcomer, Step, StepTaken, next_step
 from splitter.core.relief.thresholds import thresholds_of
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
-from splitter.core.split_status.relief import HOT_NODES_MAX, MOVES_MAX
-from splitter.core.twins import replica_moves
+from splitter.core.twins import hints, replica_moves
+from splitter.core.twins.relief_status import created_since, never_fit, remembering
 from splitter.core.twins.write_order import OUR_COST, ordered
 
-# Clocks differ a little; a move of the future is what somebody made up.
-_SKEW_S = 30.0
 # A raise without an answer may still come to pass; what was asked so long ago was done, or never is.
 _UNANSWERED_S = 60.0
 
 
-def current(observed: Observation) -> ReliefMove | None:
-    """Return the move that goes on, as the Split remembers it."""
-    return observed.reported.relief.current
-
-
-def without_extra(observed: Observation, move: ReliefMove, twin: TwinView) -> TwinView:
+def without_extra(move: ReliefMove, twin: TwinView) -> TwinView:
     """Return a twin as it is without the extra replica of a move: what `decide` is to look at."""
     extra = twin.pool.value == move.pool and twin.spec_replicas == move.replicas + 1
-    return replace(twin, spec_replicas=move.replicas) if extra and observed.twin(twin.pool) else twin
+    return replace(twin, spec_replicas=move.replicas) if extra else twin
 
 
 # --- a move that begins -----------------------------------------------------------------------------
@@ -50,13 +42,14 @@ def without_extra(observed: Observation, move: ReliefMove, twin: TwinView) -> Tw
 def begun(this: PlanInput, planned: Plan) -> Plan:
     """Return the plan, or where it is Steady and a replica is to leave a hot node, the raise before that.
 
-    The move is written into the status before the raise (`Reconciler`).
+    The move is written into the status before the raise (`Reconciler`). Before it come the placeholders that
+    keep the new replica off hot nodes; nothing is remembered of these, since they show themselves.
     """
     observed, policy = this.observed, this.policy
     wanted = observed.hot_nodes.leaves if observed.hot_nodes is not None else None
-    if wanted is None or planned.state is not State.STEADY or planned.actions or current(observed):
-        return planned
-    if planned.step is not HandoverStep.RUN or thresholds_of(policy.relief) is None or _unfit(this):
+    calm = planned.step is HandoverStep.RUN and planned.state is State.STEADY and not planned.actions
+    asked = thresholds_of(policy.relief) is not None and observed.reported.relief.current is None
+    if wanted is None or not calm or not asked or _unfit(this):
         return planned
     pairs = [(twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid]
     if not pairs:
@@ -67,6 +60,8 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
     most = policy.spot_max if twin.pool is Pool.SPOT else policy.on_demand_max
     if most is not None and twin.spec_replicas >= most:
         return planned
+    if (hinted := _hinted(this, planned, wanted, twin, pod)) is not None:
+        return hinted
     created = [one.created for one in twin.pods if one.created is not None]
     spec = twin.spec_replicas
     going_on = ReliefMove(
@@ -97,8 +92,24 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
         verdict=note,
         notes=(note,),
         actions=(Scale(replica_moves.kind_of_twins(observed), twin.name, spec, spec + 1, None),),
-        relief=_remembering(this, going_on),
+        relief=remembering(this, going_on),
         rebalance=state,
+        requeue_after_s=POLL_S,
+    )
+
+
+def _hinted(
+    this: PlanInput, planned: Plan, wanted: LeavingReplica, twin: TwinView, pod: PodView
+) -> Plan | None:
+    """Return the plan with the hint that comes before a raise; None: it is given, or there is none."""
+    missing = hints.asked(this, twin.pool, wanted)
+    if not missing and not hints.are_waited_for(this.observed):
+        return None
+    why = f"{pod.name} is to leave, {wanted.why}; placeholders are to keep the new replica off hot nodes"
+    return replace(
+        planned,
+        verdict=Note(Reason.RELIEVING, why, cause=VerdictCause.RELIEF),
+        actions=missing,
         requeue_after_s=POLL_S,
     )
 
@@ -106,12 +117,10 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
 def _unfit(this: PlanInput) -> str:
     """Return why no move of this workload begins; empty where one may."""
     observed, source, policy = this.observed, this.source, this.policy
-    if source.stateful is not None:
-        return "a StatefulSet removes pods by their ordinals, so it cannot be relieved of a certain one"
+    if why := never_fit(this):
+        return why
     if policy.freeze or policy.dry_run:
         return "the counts stay as they are (splitter.io/freeze, splitter.io/dry-run)"
-    if source.max_surge < 1:
-        return "its maxSurge is 0, so there is no room for one more"
     if _is_outdated(this):
         return "a new template waits to be rolled out"
     if replica_moves.surge_headroom_beside(observed, source) < 1:
@@ -154,7 +163,7 @@ def proceeded(
     twin = _twin_of(observed, move)
     if twin is None:
         return _ended(this, move, "its twin is gone", taken_back=True)
-    busy = _busy(this, move, decision, on_demand, spot)
+    busy = _busy(this, move, twin, decision, (on_demand.spec_replicas, spot.spec_replicas))
     moving = _moving(this, move, twin, busy)
     step = next_step(moving, this.rules.relief.cycle_s)
     if step.step is Step.RAISE and seconds_between(move.at, observed.now) < _UNANSWERED_S:
@@ -164,17 +173,18 @@ def proceeded(
     if step.step is Step.WAIT and move.raised and moving.spec == moving.wanted and _is_settled(twin):
         return _ended(this, move, "another replica went in its place", taken_back=True)
     if step.step is Step.DONE:
-        to = next((pod for pod in _new(twin, move) if not step.taken_back), None)
+        to = next((pod for pod in created_since(move, twin.pods) if not step.taken_back), None)
         return _ended(this, move, step.why, taken_back=step.taken_back, to=to)
     return _written(this, move, decision, twin, step)
 
 
-def _busy(this: PlanInput, move: ReliefMove, decision: Decision, on_demand: TwinView, spot: TwinView) -> str:
+def _busy(
+    this: PlanInput, move: ReliefMove, twin: TwinView, decision: Decision, specs: tuple[int, int]
+) -> str:
     """Return what is more important than a move; empty while nothing is."""
     observed, hot = this.observed, this.observed.hot_nodes
-    specs = on_demand.spec_replicas, spot.spec_replicas
     # Nor is one believed that begins in the future.
-    old = not -_SKEW_S <= seconds_between(move.at, observed.now) <= 2 * this.rules.relief.cycle_s
+    old = not -SKEW_S <= seconds_between(move.at, observed.now) <= 2 * this.rules.relief.cycle_s
     held = (
         "relief is not asked for any more"
         if hot is None or thresholds_of(this.policy.relief) is None
@@ -185,38 +195,31 @@ def _busy(this: PlanInput, move: ReliefMove, decision: Decision, on_demand: Twin
         (this.source.max_surge < 1, "its maxSurge is 0"),
         (this.policy.freeze or this.policy.dry_run, "its counts are to stay as they are"),
         (observed.view_broken, "too many nodes are not ready"),
-        (any(twin.is_losing for twin in observed.twins), "a node under it is going or gone"),
+        (any(one.is_losing for one in observed.twins), "a node under it is going or gone"),
         (decision.state.lost, "spot was lost"),
         ((decision.on_demand, decision.spot) != specs, "its counts are changed"),
-        (_is_outdated(this) or any(is_rolling(twin) for twin in observed.twins), "it is rolled out"),
-        (len(_new(_twin_of(observed, move), move)) > 1, "other replicas of it were replaced meanwhile"),
-        (any(rs.refused for twin in observed.twins for rs in twin.replica_sets), "its pods are refused"),
+        (_is_outdated(this) or any(map(is_rolling, observed.twins)), "it is rolled out"),
+        (len(created_since(move, twin.pods)) > 1, "other replicas of it were replaced meanwhile"),
+        (any(rs.refused for one in observed.twins for rs in one.replica_sets), "its pods are refused"),
         (old, "it took too long"),
     )
     return next((why for holds, why in reasons if holds), "")
 
 
 def _twin_of(observed: Observation, move: ReliefMove) -> TwinView | None:
-    return observed.on_demand if move.pool == Pool.ON_DEMAND.value else observed.spot
+    return next((twin for twin in observed.twins if twin.pool.value == move.pool), None)
 
 
-def _new(twin: TwinView | None, move: ReliefMove) -> list[PodView]:
-    """Return the pods that were created after the move was begun: the new replica, if it is alone."""
-    return [
-        pod
-        for pod in (twin.pods if twin is not None else ())
-        if pod.counts
-        and pod.uid != move.pod_uid
-        and pod.created is not None
-        and pod.created > move.newer_than
-    ]
+def _is_raised(move: ReliefMove, twin: TwinView) -> bool:
+    """Whether the twin was raised for a move: it is remembered, or seen."""
+    return move.raised or twin.spec_replicas > move.replicas
 
 
 def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Moving:
     now, hot = this.observed.now, this.observed.hot_nodes or HotNodes()
     pods = [pod for pod in twin.pods if pod.counts]
     leaving = next((pod for pod in pods if pod.uid == move.pod_uid), None)
-    first = next(iter(_new(twin, move)), None)
+    first = next(iter(created_since(move, twin.pods)), None)
     newcomer = None
     if first is not None:
         unready_s = 0.0 if first.available or first.created is None else seconds_between(first.created, now)
@@ -237,7 +240,7 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
         ready=ready,
         leaving=leaving.uid if leaving is not None else "",
         newcomer=newcomer,
-        raised=move.raised or twin.spec_replicas > move.replicas,
+        raised=_is_raised(move, twin),
         marked=marked,
         busy=busy,
     )
@@ -289,8 +292,8 @@ def _written(this: PlanInput, move: ReliefMove, decision: Decision, twin: TwinVi
             cause=VerdictCause.RELIEF,
         )
         notes = (note,)
-    raised = move.raised or twin.spec_replicas > move.replicas
-    remembered = _remembering(this, replace(move, raised=raised, taken_back=step.taken_back))
+    raised = _is_raised(move, twin)
+    remembered = remembering(this, replace(move, raised=raised, taken_back=step.taken_back))
     # With the extra one: else a crash would have it taken for the cover of a loss.
     held = observed.on_demand.spec_replicas if observed.on_demand is not None else None
     if held is not None and move.pool == Pool.ON_DEMAND.value and not raised:
@@ -320,66 +323,14 @@ def _ended(
         taken_back=taken_back or move.taken_back,
         to_node_uid=(to.node_uid or "") if to is not None else "",
     )
-    status = _remembering(this, over)
+    status = remembering(this, over)
     return replace(status, message=f"{move.pod} was to leave {move.node}: {why}"[:TEXT_MAX])
 
 
 def broken_off(this: PlanInput, over: ReliefStatus) -> Note | None:
     """Return what to say of a move that ended otherwise than it was meant to, and was not said yet."""
-    before, last = current(this.observed), over.moves[-1]
+    before, last = this.observed.reported.relief.current, over.moves[-1]
     if before is None or not last.taken_back or before.taken_back:
         return None
     message = f"{over.message}; it stays, and its workload rests"
     return Note(Reason.RELIEF_UNDONE, message, warning=True)
-
-
-def _remembering(this: PlanInput, move: ReliefMove) -> ReliefStatus:
-    """Return what to remember with this move as the last one: what still counts, and no more than fits."""
-    known = this.observed.reported.relief
-    kept = [one for one in _counting(this, known) if one.ended is not None]
-    return replace(known, moves=(*kept, move)[-MOVES_MAX:])
-
-
-# --- what is said --------------------------------------------------------------------------------------
-
-
-def reported(this: PlanInput, planned: Plan) -> Plan:
-    """Return the plan with how relief stands, for the status; and with why it pauses, for people."""
-    observed, policy = this.observed, this.policy
-    known = planned.relief or observed.reported.relief
-    if thresholds_of(policy.relief) is None:
-        if known == ReliefStatus():
-            return planned
-        kept = ReliefStatus(moves=_counting(this, known))
-        return replace(planned, relief=kept)
-    note = _state_of(this, planned, policy)
-    hot = observed.hot_nodes.hot if observed.hot_nodes is not None else ()
-    status = ReliefStatus(
-        note.reason.value, note.message[:TEXT_MAX], tuple(hot[:HOT_NODES_MAX]), _counting(this, known)
-    )
-    warned = (note,) if note.warning else ()
-    return replace(planned, relief=status, advice=(*planned.advice, *warned))
-
-
-def _counting(this: PlanInput, known: ReliefStatus) -> tuple[ReliefMove, ...]:
-    counts_s = max(this.rules.relief.rest_s, this.rules.relief.cycle_s)
-    horizon = this.observed.now - timedelta(seconds=counts_s)
-    return tuple(one for one in known.moves if one.ended is None or one.ended >= horizon)
-
-
-def _state_of(this: PlanInput, planned: Plan, policy: Policy) -> Note:
-    hot = this.observed.hot_nodes
-    paused = "the settings give no source of real use (relief_source)" if hot is None else hot.paused
-    unfit = _unfit(this) if this.source.stateful is not None or this.source.max_surge < 1 else ""
-    if unfit or paused:
-        # What its kind does not allow is nobody's fault: a Namespace may ask for all that is in it.
-        return Note(Reason.RELIEF_PAUSED, f"relief pauses: {unfit or paused}", warning=not unfit)
-    if planned.verdict.cause is VerdictCause.RELIEF:
-        return Note(Reason.RELIEVING, planned.verdict.message)
-    if hot is None or not hot.known:
-        return Note(Reason.NODES_COOL, "real use is being measured; nothing is known yet")
-    if hot.hot:
-        names = ", ".join(hot.hot[:HOT_NODES_MAX])
-        left = f"; {hot.left}" if hot.left else ""
-        return Note(Reason.NODES_HOT, f"its replicas stand on hot nodes ({names}){left}")
-    return Note(Reason.NODES_COOL, f"none of its replicas stands on a hot node ({policy.relief})")

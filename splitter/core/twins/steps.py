@@ -186,8 +186,8 @@ def _rebalance(this: PlanInput, on_demand: TwinView, spot: TwinView) -> Plan:
         # Its user asks for spot just now, and nothing was lost there yet: no soak before the first move.
         persisted = replace(persisted, proven=persisted.last_loss is None)
     over = None
-    if (move := relief.current(this.observed)) is not None:
-        seen = [relief.without_extra(this.observed, move, twin) for twin in (on_demand, spot)]
+    if (move := this.observed.reported.relief.current) is not None:
+        seen = [relief.without_extra(move, twin) for twin in (on_demand, spot)]
         proceeded = relief.proceeded(this, move, _decided(this, persisted, *seen), *seen)
         if isinstance(proceeded, Plan):
             return proceeded

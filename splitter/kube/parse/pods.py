@@ -10,7 +10,7 @@ import orjson
 
 from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
 from splitter.core.desired.scheduling import MAX_REQUIREMENTS
-from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_POOL, LABEL_SOURCE
+from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_PLACEHOLDER, LABEL_POOL, LABEL_SOURCE
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
@@ -63,7 +63,7 @@ def pod(raw: Raw) -> PodRecord:
         labelled_for=intern(labels.get(LABEL_SOURCE, "")) if LABEL_POOL in labels else "",
         labels=() if controlling else tuple(labels.items()),
         of_replica_set=controlling is not None and controlling.get("kind") == REPLICA_SET,
-        held_for=annotations.get(ANNOTATION_HELD_FOR, ""),
+        held_for=annotations.get(ANNOTATION_HELD_FOR, "") if LABEL_PLACEHOLDER in labels else "",
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
         termination_s=_termination_s(spec),

@@ -237,13 +237,14 @@ REBALANCING: Final = {
         "Warning",
         "A replica was to leave a hot node and stays: the new one came to a hot node too or did not become"
         " ready, or something more important happened. The workload rests for half an hour.",
-        "If it recurs: do the hot nodes request less than others? The scheduler goes by requests. Raise the"
-        " requests of what uses so much there.",
+        "If it recurs: does the Split say why the scheduler gets no hint? Mend that. Do the hot nodes request"
+        " less than others? Raise the requests of what uses so much there.",
     ),
     Reason.RELIEF_PAUSED: Meaning(
         "Warning",
         "`splitter.io/relief` is set, and nothing is relieved. The message says what is missing.",
-        "Install metrics-server, apply `manifests/relief.yaml`, or remove the annotation.",
+        "Install metrics-server or name a Prometheus, apply `manifests/relief.yaml`, or remove the"
+        " annotation.",
     ),
     Reason.NODES_HOT: Meaning("Normal", "Replicas stand on hot nodes. The message says why none leaves now."),
     Reason.NODES_COOL: Meaning("Normal", "No replica stands on a hot node."),

@@ -309,11 +309,8 @@ class TestKeeping:
         result = planned(seen(members({4: one(4, on_spot=False)})))
         (action,) = result.actions
         assert isinstance(action, CreatePlaceholder)
-        assert (action.pool, action.ordinal, action.made_of) == (
-            Pool.SPOT,
-            4,
-            reservation_hash(MANIFEST, RESERVATIONS),
-        )
+        made_of = reservation_hash(MANIFEST, RESERVATIONS)
+        assert (action.pool, action.held_for) == (Pool.SPOT, f"spot/4/{made_of}")
         assert result.state is State.HELD
 
     def test_it_is_let_go_when_its_member_moves(self) -> None:

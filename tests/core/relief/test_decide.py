@@ -110,6 +110,10 @@ class TestTheScene:
         assert looked_at(cluster).hot == ("node-01",)
         assert looked_at(cluster, past=(ended,)).hot == ("node-01", "node-00")
         assert looked_at(cluster, past=(replace(ended, taken_back=True),)).hot == ("node-01",)
+        for pod in world.pods.values():
+            pod.uses = 100 if pod.node == "node-01" else pod.uses
+        gives = looked_at(world.cluster(), past=(ended,))
+        assert gives.moves[0].why == "node-00 is hot: cpu at 78 %, on its way down to 65 %"
 
     def test_a_replica_that_lands_on_a_hot_node_is_taken_back(self) -> None:
         """The workload rests for half an hour; nothing is missing, and nothing goes back and forth."""
@@ -262,6 +266,17 @@ class TestACandidate:
             "node-00: no other node of the pool has room, by requests and by use",
             "node-01: no other node of the pool has room, by requests and by use",
         )
+
+    def test_for_which_nobody_has_room_keeps_no_smaller_one_back(self) -> None:
+        """By its priority the large one would go first; a second like it is as little asked for room."""
+        world = World({"large": 1, "like-it": 1, "small": 1}, ["node-00", "node-01"], CPU)
+        world.add("large", "node-00", 4000)
+        world.add("like-it", "node-00", 4000)
+        world.add("small", "node-00", 3000)
+        world.add("other", "node-01", 2000)
+        first = every_replica(lambda one: replace(one, priority=9 if one.pod.startswith("small") else 0))
+        [move] = looked_at(world.cluster(), first).moves
+        assert move.workload == Key(DEPLOYMENT, "shop", "small")
 
     def test_whose_node_is_hot_by_others_stays(self) -> None:
         """Moves that would not bring the node below its threshold only cost."""

@@ -22,7 +22,6 @@ class TestAMove:
         [
             (BEGIN, Step.RAISE, 4, "one more, before one goes"),
             (replace(BEGIN, ready=2), Step.WAIT, 3, "not every replica is ready"),
-            (replace(BEGIN, surge=0), Step.WAIT, 3, "there is no room for one more"),
             (RAISED, Step.WAIT, 4, "the new replica is not there yet"),
             (
                 replace(RAISED, newcomer=Newcomer("new", ready=False)),
@@ -98,7 +97,6 @@ class TestAMove:
         ),
         marked=st.sampled_from(["", "old", "new"]),
         raised=st.booleans(),
-        surge=st.integers(0, 2),
     )
     def test_never_asks_for_too_few_or_too_many(
         self,
@@ -110,14 +108,13 @@ class TestAMove:
         new: Newcomer | None,
         marked: str,
         raised: bool,
-        surge: int,
     ) -> None:
         """Whatever is seen: a raise is by one with all ready; a lowering takes one that is not needed."""
         ready = min(ready, spec)
-        moving = Moving(wanted, spec, ready, leaving, new, raised=raised, marked=marked, surge=surge)
+        moving = Moving(wanted, spec, ready, leaving, new, raised=raised, marked=marked)
         taken = next_step(moving, PATIENCE_S)
         if taken.step is Step.RAISE:
-            assert (taken.replicas, ready, surge > 0) == (wanted + 1, wanted, True)
+            assert (taken.replicas, ready) == (wanted + 1, wanted)
         elif taken.step is Step.LOWER:
             goes_unready = new is not None and not new.ready and taken.pod == "new"
             assert (spec, taken.replicas, taken.pod) == (wanted + 1, wanted, marked)

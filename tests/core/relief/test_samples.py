@@ -30,14 +30,14 @@ class TestASample:
             (Sample(BEGIN, Amounts(8000, -1)), "its use of memory is no amount"),
             (Sample(BEGIN, Amounts(float("nan"), 0)), "its use of cpu is no amount"),
             (Sample(BEGIN, Amounts(float("inf"), 0)), "its use of cpu is no amount"),
-            (Sample(BEGIN, Amounts(80_001, 0)), "its use of cpu is above 1000 %"),
+            (Sample(BEGIN, Amounts(20_001, 0)), "its use of cpu is above 250 %"),
             (Sample(BEGIN - timedelta(seconds=181), Amounts(8000, 0)), "its sample is stale"),
             (Sample(BEGIN + timedelta(seconds=31), Amounts(8000, 0)), "its sample is of the future"),
             (Sample(BEGIN, Amounts(7.7, 7_700 * 1024.0**2)), "its pods use more than it does"),
         ],
     )
     def test_that_cannot_be_true_says_why(self, sample: Sample, fault: str) -> None:
-        """Negative, no number, above 1,000 %, stale, of the future, in cores instead of thousandths."""
+        """Negative, no number, above 250 %, stale, of the future, in cores instead of thousandths."""
         cluster = measured(piled(CPU).cluster(), node_00=sample)
         assert faults_of(cluster, TUNING)["node-00"] == fault
 
@@ -56,7 +56,7 @@ class TestASample:
         cluster = piled(CPU).cluster()
         nothing = replace(cluster.nodes[0], allocatable=Amounts())
         cluster = replace(cluster, nodes=(nothing, *cluster.nodes[1:]))
-        assert faults_of(cluster, TUNING)["node-00"] == "its use of cpu is above 1000 %"
+        assert faults_of(cluster, TUNING)["node-00"] == "its use of cpu is above 250 %"
 
 
 class TestTheSource:

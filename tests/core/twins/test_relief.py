@@ -1,171 +1,31 @@
 """A replica leaves a hot node: one more, wait, one less; and what is more important comes first."""
 
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from functools import partial
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from builders import NOW, observation, pod, rendered, replica_set, source, split, twin_of
-from splitter.core.actions import Action, Scale, SetDeletionCost
+from builders import NOW, rendered, source
+from core.twins.relief_world import (
+    ASKED,
+    BASE,
+    DEFAULTS,
+    MEASURED,
+    SPOT,
+    WANTED,
+    WHY,
+    N,
+    begun,
+    calm,
+    cluster,
+)
+from splitter.core.actions import Scale
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Pool, SourceView, Trouble
-from splitter.core.plan import Plan, Rules, unseen
+from splitter.core.model import NodeStatus, Pool, Trouble
+from splitter.core.plan import Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
-from splitter.core.split_status import ReliefStatus, SplitStatus
-
-DEFAULTS = Policy(on_demand_base=2)
-BASE, SPOT = 2, 8
-N = BASE + SPOT
-ASKED = {"splitter.io/relief": "cpu=85"}
-WHY = "hot-1 is hot: cpu at 96 %, 85 % are the most"
-MEASURED = HotNodes(known=True, hot=("hot-1",), avoid=frozenset({"hot-1"}))
-WANTED = replace(MEASURED, leaves=LeavingReplica("uid-web-spot-0", WHY))
-
-
-def placed(name: str, node: str, now: datetime, *, ready: bool = True, age_s: float = 3600) -> PodView:
-    """Return a pod of a twin on a node."""
-    since = now - timedelta(seconds=age_s)
-    return pod(
-        name,
-        node=node,
-        node_uid=f"uid-{node}",
-        created=since,
-        ready_since=since if ready else None,
-        on_spot="spot" in name,
-    )
-
-
-@dataclass
-class Cluster:
-    """The twins of one workload, their pods, and controllers that are played; a tick is ten seconds."""
-
-    pods: dict[Pool, list[PodView]]
-    specs: dict[Pool, int]
-    status: SplitStatus = field(default_factory=lambda: SplitStatus(state="Steady"))
-    now: datetime = NOW
-    hot: HotNodes | None = WANTED
-    source: SourceView = field(default_factory=lambda: source(N, annotations=ASKED))
-    lands_on: str = "cool-1"
-    becomes_ready: bool = True
-    written: list[Action] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    fewest: int = N
-    most: int = N
-    made: int = 0
-
-    def observed(self) -> Observation:
-        """Return what a reconcile sees."""
-        twins = {}
-        for pool, pods in self.pods.items():
-            only = replica_set(f"web-{pool.value}-1", self.specs[pool], pods, attachment=Attachment.ATTACHED)
-            twins[pool] = twin_of(pool, [only], updated=len(pods))
-        return observation(
-            self.source,
-            now=self.now,
-            on_demand=twins[Pool.ON_DEMAND],
-            spot=twins[Pool.SPOT],
-            split=replace(split(), status=self.status),
-            hot_nodes=self.hot,
-        )
-
-    def planned(self) -> Plan:
-        """Return what a reconcile would do now."""
-        observed = self.observed()
-        return plan(observed, policy_in_force(observed, DEFAULTS), rendered(), Rules(defaults=DEFAULTS))
-
-    def reconcile(self, dies_at: int | None = None) -> Plan:
-        """Do what a reconcile does; `dies_at`: splitter ends before that write, a status being the last."""
-        planned = self.planned()
-        begun = planned.relief.current if planned.relief is not None else None
-        writes: list[partial[None]] = []
-        if begun is not None and planned.relief is not None and self.status.relief.current is None:
-            moves = (*planned.relief.moves[:-1], replace(begun, raised=False))
-            before = replace(planned, relief=ReliefStatus(moves=moves))
-            writes.append(partial(self._report, before))
-        writes += [partial(self._write, one) for one in planned.actions]
-        writes.append(partial(self._report, planned))
-        for write in writes[:dies_at]:
-            write()
-        self.said += [note.message for note in planned.notes]
-        return planned
-
-    def _report(self, planned: Plan) -> None:
-        relief = planned.relief if planned.relief is not None else self.status.relief
-        state = planned.rebalance or self.status.rebalance
-        self.status = replace(self.status, state=planned.state.value, relief=relief, rebalance=state)
-
-    def _write(self, action: Action) -> None:
-        self.written.append(action)
-        match action:
-            case Scale():
-                pool = Pool.SPOT if action.name.endswith("spot") else Pool.ON_DEMAND
-                assert self.specs[pool] == action.was
-                self.specs[pool] = action.replicas
-            case SetDeletionCost():
-                for pods in self.pods.values():
-                    pods[:] = [
-                        replace(one, deletion_cost=action.cost, cost_before=action.remember)
-                        if one.uid == action.uid
-                        else one
-                        for one in pods
-                    ]
-            case _:
-                raise AssertionError(action)
-
-    def play(self) -> None:
-        """Let the controllers, the scheduler and the kubelets do their part."""
-        self.now += timedelta(seconds=10)
-        for pool, pods in self.pods.items():
-            if self.becomes_ready:
-                pods[:] = [
-                    one if one.ready_since is not None else replace(one, ready_since=self.now) for one in pods
-                ]
-            while len(pods) > self.specs[pool]:
-                pods.remove(min(pods, key=_goes_first))
-            while len(pods) < self.specs[pool]:
-                self.made += 1
-                pods.append(
-                    placed(f"web-{pool.value}-new-{self.made}", self.lands_on, self.now, ready=False, age_s=0)
-                )
-        self.fewest = min(self.fewest, sum(one.available for pods in self.pods.values() for one in pods))
-        self.most = max(self.most, sum(len(pods) for pods in self.pods.values()))
-
-    def run(self, ticks: int = 20) -> None:
-        """Reconcile and play so many times; a look says once that a replica is to leave."""
-        for _ in range(ticks):
-            self.reconcile()
-            if self.status.relief.current is not None and self.hot is not None:
-                self.hot = replace(self.hot, leaves=None)
-            self.play()
-
-    @property
-    def uids(self) -> set[str]:
-        """The pods that there are."""
-        return {one.uid for pods in self.pods.values() for one in pods}
-
-
-def _goes_first(one: PodView) -> tuple[bool, int, float]:
-    """Order pods as a ReplicaSet removes them: unready, then by cost, then the youngest."""
-    created = one.created.timestamp() if one.created is not None else 0.0
-    return one.ready_since is not None, int(one.deletion_cost or 0), -created
-
-
-def cluster(**fields: object) -> Cluster:
-    """Return a workload of 2 + 8 whose first spot replica stands on a hot node."""
-    spot = [placed(f"web-spot-{n}", "hot-1" if n < 2 else f"node-{n}", NOW) for n in range(SPOT)]
-    on_demand = [placed(f"web-on-demand-{n}", f"od-{n}", NOW) for n in range(BASE)]
-    made = Cluster({Pool.ON_DEMAND: on_demand, Pool.SPOT: spot}, {Pool.ON_DEMAND: BASE, Pool.SPOT: SPOT})
-    return replace(made, **fields)  # type: ignore[arg-type]
-
-
-def calm(one: Cluster) -> bool:
-    """Whether nothing is left of a move: the counts, no cost of ours, no move that goes on."""
-    costs = [pod for pods in one.pods.values() for pod in pods if pod.cost_before is not None]
-    counts = one.specs == {Pool.ON_DEMAND: BASE, Pool.SPOT: SPOT}
-    return counts and not costs and one.status.relief.current is None and one.status.state == "Steady"
+from splitter.core.split_status import ReliefStatus
 
 
 class TestMove:
@@ -280,14 +140,6 @@ class TestMove:
         one.pods[Pool.SPOT][5] = replace(one.pods[Pool.SPOT][5], deletion_cost="-5000")
         one.run()
         assert one.written == []
-
-
-def begun(ticks: int = 1) -> Cluster:
-    """Return a workload in the middle of a move."""
-    one = cluster()
-    one.run(ticks)
-    assert one.specs[Pool.SPOT] == SPOT + 1
-    return one
 
 
 class TestWhatIsMoreImportant:
@@ -413,50 +265,3 @@ class TestWhatIsMoreImportant:
         planned = cluster(**fields).planned()
         assert planned.relief is None or planned.relief.current is None
         assert planned.state is not State.MOVING or planned.verdict.reason is not Reason.RELIEVING
-
-
-def test_what_is_said_fits_into_the_split() -> None:
-    """Ten hot nodes with the longest names, and a long reason: the status can be written all the same."""
-    names = tuple(f"ip-{number}-{'x' * 240}.internal" for number in range(10))
-    one = cluster(hot=replace(MEASURED, hot=names, left="y" * 2000))
-    one.reconcile()
-    relief = one.status.relief
-    assert len(relief.message) == 1024
-    assert ReliefStatus.from_json(relief.to_json()) == relief
-
-
-class TestSaid:
-    @pytest.mark.parametrize(
-        ("hot", "reason", "message"),
-        [
-            (
-                HotNodes(paused="this cluster does not serve metrics.k8s.io; install metrics-server"),
-                Reason.RELIEF_PAUSED,
-                "relief pauses: this cluster does not serve metrics.k8s.io; install metrics-server",
-            ),
-            (
-                None,
-                Reason.RELIEF_PAUSED,
-                "relief pauses: the settings give no source of real use (relief_source)",
-            ),
-            (HotNodes(), Reason.NODES_COOL, "real use is being measured; nothing is known yet"),
-            (
-                replace(MEASURED, left="hot-1: no replica on it may move now"),
-                Reason.NODES_HOT,
-                "its replicas stand on hot nodes (hot-1); hot-1: no replica on it may move now",
-            ),
-            (
-                replace(MEASURED, hot=()),
-                Reason.NODES_COOL,
-                "none of its replicas stands on a hot node (cpu=85)",
-            ),
-        ],
-    )
-    def test_how_it_stands(self, hot: HotNodes | None, reason: Reason, message: str) -> None:
-        """The Split says what is hot, or what is missing."""
-        planned = cluster(hot=hot).planned()
-        assert planned.relief is not None
-        assert (planned.relief.reason, planned.relief.message) == (reason.value, message)
-        assert planned.state is State.STEADY
-        warned = [note.reason for note in planned.advice if note.reason is not Reason.UNGUARDED]
-        assert warned == ([Reason.RELIEF_PAUSED] if reason is Reason.RELIEF_PAUSED else [])

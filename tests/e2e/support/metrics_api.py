@@ -2,9 +2,8 @@
 
 A test says how much CPU all of a namespace's traffic costs (`metrics.k8s.io`): the pods that serve share it
 evenly, whoever owns them, as pods behind one Service do. Or how long its queue is (`external.metrics.k8s.io`,
-the metric `queue`), as KEDA serves it. The API server's aggregator finds the stand-in by a Service of type
-ExternalName, so no kube-proxy is needed. The APIServices go with it: one that nobody answers would keep
-every namespace from being deleted.
+the metric `queue`), as KEDA serves it. The APIServices go with it: one that nobody answers would keep every
+namespace from being deleted.
 """
 
 import json
@@ -18,6 +17,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from splitter.sandbox import Sandbox
+from splitter.sandbox.metrics_server import api_service, service_on_loopback
 from splitter.sandbox.nodes import NODES
 from splitter.sandbox.ports import LOOPBACK
 from splitter.sandbox.waiting import wait_until
@@ -233,27 +233,4 @@ _RESOURCES = {
 
 def _registration(port: int) -> list[JsonObject]:
     """Return the Service that leads here, and the APIServices that lead to it."""
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _SERVICE,
-        "spec": {"type": "ExternalName", "externalName": LOOPBACK},
-    }
-    return [service, *(_api_service(name, port) for name in _API_SERVICES)]
-
-
-def _api_service(name: str, port: int) -> JsonObject:
-    version, group = name.split(".", 1)
-    return {
-        "apiVersion": "apiregistration.k8s.io/v1",
-        "kind": "APIService",
-        "metadata": {"name": name},
-        "spec": {
-            "group": group,
-            "version": version,
-            "service": {**_SERVICE, "port": port},
-            "insecureSkipTLSVerify": True,
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-        },
-    }
+    return [service_on_loopback(_SERVICE), *(api_service(name, _SERVICE, port) for name in _API_SERVICES)]

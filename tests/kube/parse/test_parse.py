@@ -80,6 +80,13 @@ class TestInstants:
 
 
 class TestPods:
+    def test_what_is_no_placeholder_holds_nothing(self) -> None:
+        """Whatever it is annotated with: our account may delete what bears the label, and nothing else."""
+        written = {"splitter.io/held-for": "relief/node-1"}
+        assert parse.pod(pod(annotations=written)).held_for == ""
+        labels = {"splitter.io/placeholder": "spot"}
+        assert parse.pod(pod(annotations=written, labels=labels)).held_for == "relief/node-1"
+
     def test_ready_on_a_node(self) -> None:
         """A ready pod: since when, where, whose."""
         result = parse.pod(pod("a", {"nodeName": "spot-1"}, {"conditions": [condition("Ready")]}, version=12))

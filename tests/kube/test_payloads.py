@@ -1,0 +1,35 @@
+"""What is sent to the API server: the bodies of writes."""
+
+import pytest
+
+from builders import source
+from splitter.core.actions import CreatePlaceholder
+from splitter.core.model import Pool
+from splitter.core.names import Key
+from splitter.kube.payloads import placeholder
+
+
+class TestPlaceholder:
+    def test_of_relief_is_counted_by_nobody(self) -> None:
+        """Neither a label of the user's, nor the one by which the guard selects; it goes with the Split."""
+        made = placeholder(source(), "uid-split", CreatePlaceholder(Pool.SPOT, "relief/n-1", "{}", "n-1"))
+        assert made["metadata"]["labels"] == {"splitter.io/placeholder": "spot"}
+        assert made["metadata"]["annotations"] == {"splitter.io/held-for": "relief/n-1"}
+        [owner] = made["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"], owner["controller"]) == ("Split", "uid-split", True)
+
+    @pytest.mark.parametrize("name", ["web", "w" * 240])
+    def test_of_each_node_has_a_name_of_its_own(self, name: str) -> None:
+        """One that a hostname may have, however long the workload's is; and the same the next time."""
+        view = source(key=Key("Deployment", "shop", name))
+        actions = [CreatePlaceholder(Pool.SPOT, "relief/n", "{}", f"node-{n}") for n in range(50)]
+        names = [placeholder(view, "uid", one)["metadata"]["name"] for one in (*actions, *actions)]
+        assert len(set(names)) == 50
+        assert max(map(len, names)) <= 63
+        assert all(one.startswith(name[:30]) for one in names)
+
+    def test_of_placement_has_one_name(self) -> None:
+        """There is one of a workload, and it says whose."""
+        made = placeholder(source(), "uid-split", CreatePlaceholder(Pool.SPOT, "spot/4/abc", "{}"))
+        assert made["metadata"]["name"] == "web-placeholder"
+        assert made["metadata"]["labels"]["splitter.io/source"] == "web"
