@@ -60,7 +60,7 @@ def renderer_of(settings: Settings, brought: dict[str, TemplateSet] | None = Non
 def rules_of(settings: Settings) -> Rules:
     """Return what the settings say to the planner."""
     return Rules(
-        defaults=Policy(grace_s=settings.grace_s, soak_s=settings.soak_s),
+        defaults=Policy(grace_s=settings.grace_s, soak_s=settings.soak_s, relief=settings.relief or None),
         tuning=Tuning(
             soak_max_s=settings.soak_max_s,
             calm_s=settings.calm_s,

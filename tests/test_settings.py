@@ -98,6 +98,21 @@ class TestOwnNamespace:
         )
 
 
+class TestRelief:
+    def test_is_the_default_of_the_annotation(self) -> None:
+        """Nothing is relieved unless somebody says so."""
+        asked = load_settings(environment={"SPLITTER_RELIEF": "cpu=85"})
+        assert rules_of(asked).defaults.relief == "cpu=85"
+        assert rules_of(load_settings(environment={})).defaults.relief is None
+
+    @pytest.mark.parametrize("value", ["cpu=40", "cpu=85,cpu=90", "85", "cpu=nan", "memory=101", "disk=80"])
+    def test_is_written_as_in_the_annotation(self, value: str) -> None:
+        """What cannot be read is refused at the start."""
+        said = message(RELIEF=value)
+        assert said.startswith(f'SPLITTER_RELIEF: "{value}" is not "off", or from which percent of a node')
+        assert said.endswith('Write for example "cpu=85,memory=90".')
+
+
 class TestPrometheus:
     def test_needs_an_address(self) -> None:
         """One without credentials, which would be said where it does not answer."""

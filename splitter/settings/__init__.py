@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from splitter.bundled import bundled_path
-from splitter.core.labels_annotations.words import MAX_SOAK_S, nearest, quoted
+from splitter.core.labels_annotations.words import MAX_SOAK_S, RELIEF, nearest, quoted
 from splitter.core.nodes.capacity import PRESETS, parse_selector
 
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
@@ -105,6 +105,10 @@ class Settings(BaseModel):
     )
     member_restarts_per_hour: int = Field(
         default=4, ge=2, le=1000, description="Placement: splitter ends one member at most so often an hour."
+    )
+    relief: str = Field(
+        default="",
+        description="What `splitter.io/relief` is where neither workload nor Namespace says it; empty: off.",
     )
     relief_source: Literal["metrics-api", "prometheus", "off"] = Field(
         default="metrics-api",
@@ -217,6 +221,13 @@ class Settings(BaseModel):
     def _name_namespace(cls, value: str) -> str:
         if not re.fullmatch(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?", value):
             raise ValueError(f'{quoted(value)} names no namespace. Write for example "splitter-system"')
+        return value
+
+    @field_validator("relief")
+    @classmethod
+    def _read_relief(cls, value: str) -> str:
+        if value and RELIEF.read(value) is None:
+            raise ValueError(f"{quoted(value)} is not {RELIEF.must_be}. {RELIEF.advice(value)[:-1]}")
         return value
 
     @field_validator("relief_prometheus")
