@@ -311,6 +311,10 @@ class TestTogether:
                 },
                 "settings.placeholder_image",
             ),
+            (
+                {"image": {"requireDigest": True, "digest": DIGEST}, "relief": {"enabled": True}},
+                "settings.placeholder_image",
+            ),
             ({"serviceAccount": {"create": False}}, "serviceAccount.name"),
             (
                 {"podDisruptionBudget": {"minAvailable": 1, "maxUnavailable": 1}},

@@ -7,7 +7,7 @@
 {{- fail "metrics.tls.secretName: metrics.tls.clientCertificates is true, and without TLS nobody shows a certificate" }}
 {{- end }}
 {{- $placeholder := .Values.settings.placeholder_image | default "" }}
-{{- if and .Values.image.requireDigest (or .Values.admission.placement $placeholder) (not (regexMatch "@sha256:[0-9a-f]{64}$" $placeholder)) }}
+{{- if and .Values.image.requireDigest (or .Values.admission.placement .Values.relief.enabled $placeholder) (not (regexMatch "@sha256:[0-9a-f]{64}$" $placeholder)) }}
 {{- fail "settings.placeholder_image: image.requireDigest is true, and this image has none. Write <image>@sha256:<64 hex digits>" }}
 {{- end }}
 {{- end }}
