@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import ASKED, BEGIN, MINUTE, World
+from core.relief.world import ASKED, BEGIN, MINUTE, World, a_minute_later
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.decide import Relief, relieve
@@ -48,13 +48,7 @@ def looked_at(world: World, minutes: int = 12, change: Change = lambda same: sam
     """Look so often at one moment, a minute apart, without a move; return the last answer."""
     relief, cluster = Relief((), {}), world.cluster()
     for _ in range(minutes):
-        now = cluster.now + MINUTE
-        cluster = replace(
-            cluster,
-            now=now,
-            node_samples={name: replace(one, at=now) for name, one in cluster.node_samples.items()},
-            pod_samples={name: replace(one, at=now) for name, one in cluster.pod_samples.items()},
-        )
+        cluster = a_minute_later(cluster)
         relief = relieve(change(cluster), relief.history, (), spot_room=relief.spot_room)
     return relief
 

@@ -5,7 +5,7 @@ LeastAllocated, as kube-scheduler does by default). It knows nothing of real use
 deletes the pod that is not ready, or else the one that bears the deletion cost.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -230,6 +230,17 @@ class World:
         uid = f"{workload}-new-{self.made}"
         self.pods[uid] = Pod(uid, workload, node, uses, None, self.now)
         return uid
+
+
+def a_minute_later(cluster: Cluster) -> Cluster:
+    """Return a cluster in which everything is used as before, and was measured anew."""
+    now = cluster.now + MINUTE
+    return replace(
+        cluster,
+        now=now,
+        node_samples={name: replace(one, at=now) for name, one in cluster.node_samples.items()},
+        pod_samples={name: replace(one, at=now) for name, one in cluster.pod_samples.items()},
+    )
 
 
 def piled(thresholds: Thresholds) -> World:
