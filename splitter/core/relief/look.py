@@ -4,6 +4,7 @@ What all kinds of moves share: their bounds, which nodes may receive a replica, 
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -136,32 +137,40 @@ def count(look: Look, hot: tuple[str, ...]) -> None:
                 look.targets.add(node.name)
 
 
-def target_for(look: Look, one: Candidate, *, rested: bool = True) -> NodeLoad | None:
-    """Return the emptiest node that has room for a replica, by requests and by real use.
+def has_room(look: Look, one: Candidate) -> bool:
+    """Whether a node has room for a replica, also if it rests from a move and receives nothing now."""
+    return any(True for _ in _fitting(look, one, rested=False))
 
-    Unless `rested`, also one that rests from a move: it has room, and receives nothing now.
-    """
-    replica, nodes = one.replica, look.targets if rested else look.roomy
+
+def target_for(look: Look, one: Candidate) -> NodeLoad | None:
+    """Return the emptiest node that has room for a replica, by requests and by real use."""
+    fitting = _fitting(look, one, rested=True)
+    return min(fitting, key=lambda node: (fullness(node, look.used[node.name]), node.name), default=None)
+
+
+def _fitting(look: Look, one: Candidate, *, rested: bool) -> Iterator[NodeLoad]:
+    replica, names = one.replica, look.targets if rested else look.roomy
     where = (rested, replica.pool, replica.may_run_on, *one.thresholds.percent.items())
     refused = look.without_room.setdefault(where, [])
     if any(requests.within(replica.requests) and used.within(one.used) for requests, used in refused):
-        return None
-    fitting = [
-        node
-        for node in look.cluster.nodes
-        if node.name in nodes
-        and node.name in replica.may_run_on
-        and node.pool is replica.pool
-        and node.free_pods > 0
-        and (look.requested[node.name] + replica.requests).within(node.allocatable)
-        and all(
-            (look.used[node.name] + one.used).of(resource) <= most_of(look, node, one, resource)
-            for resource in one.thresholds.percent
-        )
-    ]
-    if not fitting:
+        return
+    fits = False
+    for node in look.cluster.nodes:
+        if (
+            node.name in names
+            and node.name in replica.may_run_on
+            and node.pool is replica.pool
+            and node.free_pods > 0
+            and (look.requested[node.name] + replica.requests).within(node.allocatable)
+            and all(
+                (look.used[node.name] + one.used).of(resource) <= most_of(look, node, one, resource)
+                for resource in one.thresholds.percent
+            )
+        ):
+            fits = True
+            yield node
+    if not fits:
         refused.append((replica.requests, one.used))
-    return min(fitting, key=lambda node: (fullness(node, look.used[node.name]), node.name), default=None)
 
 
 def take(

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from splitter.core.model import Pool, seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.look import Candidate, Look, take, target_for
+from splitter.core.relief.look import Candidate, Look, has_room, take, target_for
 from splitter.core.relief.model import Amounts, NodeLoad
 from splitter.core.relief.samples import usable
 
@@ -28,8 +28,7 @@ def bring_to_spot(look: Look, before: SpotRoom, *, hot: bool) -> tuple[SpotRoom,
     """
     now = look.cluster.now
     strays = _strays(look)
-    has_room = {key for key, own in strays.items() if _has_room(look, own)}
-    since = {key: min(before.get(key, now), now) for key in has_room}
+    since = {key: min(before.get(key, now), now) for key, own in strays.items() if _may_come(look, own)}
     due, said = list[_Stray](), dict[Key, str]()
     for key, own in strays.items():
         workload = own[0][1].workload
@@ -74,10 +73,10 @@ def _on(look: Look, node: NodeLoad) -> Iterator[Candidate]:
         yield Candidate(workload, workload.thresholds, replica, sample.used, (), waits)
 
 
-def _has_room(look: Look, own: list[_Stray]) -> bool:
+def _may_come(look: Look, own: list[_Stray]) -> bool:
     """Whether a spot node has room for the one of them that needs least; the twin's pods request the same."""
     least = min((one for _, one in own), key=lambda one: (_sum(one.replica.requests), _sum(one.used)))
-    return target_for(look, least, rested=False) is not None
+    return has_room(look, least)
 
 
 def _sum(amounts: Amounts) -> tuple[float, float]:
