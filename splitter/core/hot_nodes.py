@@ -12,13 +12,15 @@ class LeavingReplica:
 
     pod_uid: str
     why: str
+    to_spot: bool = False
+    """Its node is not hot: it is to stand on spot."""
     keep_off: tuple[str, ...] = ()
     """The nodes that a hint is to keep the new one off; none: no hint is given, or it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotNodes:
-    """What is known of hot nodes, as far as it matters for one workload; nodes by name."""
+    """What is known of hot nodes and of spot, as far as it matters for one workload; nodes by name."""
 
     paused: str = ""
     """Why nothing is relieved anywhere."""
@@ -33,3 +35,5 @@ class HotNodes:
     """Why the scheduler is given no hint, where it should be."""
     left: str = ""
     """Why none of its replicas leaves a hot node now."""
+    off_spot: str = ""
+    """How many of its replicas prefer spot and stand on on-demand, and why none comes now."""

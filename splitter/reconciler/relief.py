@@ -15,13 +15,14 @@ from functools import partial
 from splitter.core.actions import CreatePlaceholder
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
-from splitter.core.model import Observation, seconds_between
+from splitter.core.model import Observation, SpotAffinity, seconds_between
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Health, Tier
 from splitter.core.nodes.fit import NodeHeadroom
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import State
-from splitter.core.relief.decide import Relief, WantedMove, relieve
+from splitter.core.relief.decide import Relief, relieve
+from splitter.core.relief.look import WantedMove
 from splitter.core.relief.model import (
     SKEW_S,
     Amounts,
@@ -131,6 +132,7 @@ class HotNodesWatch:
         self._known: dict[Key, _Known] = {}
         self._views: dict[Key, HotNodes] = {}
         self._history: Mapping[str, tuple[Sample, ...]] = {}
+        self._spot_room: Mapping[Key, datetime] = {}
         self._looks = 0  # in a row that were not paused
         self._blind = 0  # looks in a row that said nothing
         self._asked = asyncio.Event()
@@ -156,12 +158,16 @@ class HotNodesWatch:
                 self._end_of(one, remembered.current, observed.now),
                 one.to_node_uid,
                 one.taken_back,
+                one.to_spot,
             )
             for one in remembered.moves
             if seconds_between(observed.now, one.at) < SKEW_S  # of the future is what somebody made up
         )
         busy = "" if planned.state is State.STEADY and source.max_surge else planned.verdict.reason.value
         load = WorkloadLoad(key, thresholds, () if thresholds is None else replica_loads(observed), busy)
+        soak_s = (planned.rebalance or observed.reported.rebalance).soak(in_force.policy.soak_s)
+        if in_force.policy.spot_affinity is SpotAffinity.PREFERRED and source.stateful is None:
+            load = replace(load, spot_soak_s=soak_s)
         self._known[key] = _Known(replace(load, restarts=source.stateful is not None), moves)
         view = self.view(key)
         if (left := view.leaves) is not None:
@@ -199,7 +205,7 @@ class HotNodesWatch:
                 logger.exception("a look at real use failed, this is a bug of splitter's; it is taken again")
             if not any(one.load.thresholds is not None for one in self._known.values()):
                 self._asked.clear()
-                self._history, self._looks, self._views = {}, 0, {}
+                self._history, self._spot_room, self._looks, self._views = {}, {}, 0, {}
                 metrics.relief(0, paused=False)
             await asyncio.sleep(self._interval_s)
 
@@ -217,13 +223,16 @@ class HotNodesWatch:
         else:
             past = tuple(move for one in self._known.values() for move in one.moves)
             # In a thread: thousands of replicas take a second, and a notice waits for nothing here.
-            answer = await asyncio.to_thread(relieve, cluster, self._history, past, self._tuning)
+            answer = await asyncio.to_thread(
+                relieve, cluster, self._history, past, self._tuning, self._spot_room
+            )
         blind = bool(answer.paused) and answer.paused != cluster.alarm
         self._blind = self._blind + 1 if blind else 0
         if blind and self._looks and self._blind < self._tuning.samples:
             # One answer that does not come ends no move and nothing that was measured, and begins no move.
             self._views = {key: replace(view, leaves=None) for key, view in self._views.items()}
             return
+        self._spot_room = answer.spot_room
         self._history, self._looks = answer.history, 0 if blind else self._looks + 1
         metrics.relief(len(answer.hot), paused=bool(answer.paused))
         leaving = {one.workload: await self._leaving(one, cluster) for one in answer.moves}
@@ -243,6 +252,7 @@ class HotNodesWatch:
                 leaves=leaves,
                 unhinted=unhinted,
                 left=_left(answer, stands_on, cluster),
+                off_spot=answer.off_spot.get(key, ""),
             )
             moving = any(move.ended is None for move in one.moves)
             self._views[key] = view
@@ -256,7 +266,7 @@ class HotNodesWatch:
             asked = _requests_of(wanted.pod_uid, cluster)
             why = await lacks_room(self._reader, wanted.workload.namespace, len(keep_off), asked)
             keep_off, unhinted = ((), f"{_NO_HINT}: {why}") if why else (keep_off, "")
-        return LeavingReplica(wanted.pod_uid, wanted.why, keep_off), unhinted
+        return LeavingReplica(wanted.pod_uid, wanted.why, wanted.to_spot, keep_off), unhinted
 
     def _cluster(self, used: RealUse, now: datetime) -> Cluster:
         """Return this moment as relief looks at it; where a twin may stand is asked once for all alike."""
@@ -340,8 +350,7 @@ def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
 
 
 def _differs(before: HotNodes, after: HotNodes) -> bool:
-    words = ((one.paused, one.known, one.hot, one.left, one.unhinted) for one in (before, after))
-    return next(words) != next(words)
+    return replace(before, avoid=after.avoid, leaves=after.leaves) != after
 
 
 def _hints(planned: Plan) -> bool:

@@ -156,6 +156,36 @@ def test_a_new_replica_is_kept_off_the_hot_node(
     shop.until(lambda: not placeholders(shop), "the placeholders to go")
 
 
+@pytest.mark.e2e
+def test_what_prefers_spot_comes_to_spot(
+    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
+) -> None:
+    """Spot took nobody when the replicas were placed: when it does, they come, and nobody misses one."""
+    spot = set(fleet.names("spot"))
+    sandbox.kubectl("cordon", *spot)
+    sandbox.kubectl("apply", "-f", right)
+    wishes = {"relief": "cpu=85", "spot-affinity": "preferred", "soak": "5s"}
+    annotations = {f"splitter.io/{name}": value for name, value in wishes.items()}
+    app = manifest("web", N, annotations=annotations, ready_after="1s")
+    app["metadata"]["labels"]["splitter.io/split"] = "enabled"
+    shop.apply(app)
+    shop.until(lambda: shop.twins() == (0, N), "all to be of the spot twin")
+    shop.wait_steady()
+    assert not spot & set(shop.nodes())
+    metrics.uses("web", 100)
+    shop.until(lambda: "no spot node has room" in shop.status()["relief"]["message"], "it to be said")
+    with shop.watch() as watched:
+        sandbox.kubectl("uncordon", *spot)
+        said = shop.reported("Relieving", "is on-demand, and spot has had room for 5 s")
+        assert said.startswith(f"scale spot {N} -> {N + 1} (+1): web-")
+        shop.until(lambda: set(shop.nodes()) <= spot, "all to stand on spot")
+        shop.until(lambda: shop.twins() == (0, N) and not costs(shop), "the last move to end")
+        assert watched.lowest() == N
+        assert watched.highest() <= N + 1
+    moves = shop.status()["relief"]["moves"]
+    assert [move["toSpot"] for move in moves] == [True] * len(moves)
+
+
 @pytest.mark.campaign
 def test_it_dies_at_each_write_of_a_move(
     mortal: Mortal, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox

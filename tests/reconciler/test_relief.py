@@ -11,7 +11,7 @@ from splitter.core.actions import CreatePlaceholder
 from splitter.core.handover import Step
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation, Pool, SpotAffinity
 from splitter.core.names import Key
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest
@@ -20,7 +20,7 @@ from splitter.core.reasons import Reason, State
 from splitter.core.relief.decide import Relief
 from splitter.core.relief.model import Amounts, Sample, Tuning
 from splitter.core.relief.model import Cluster as CoreCluster
-from splitter.core.split_status import ReliefMove, ReliefStatus, SplitStatus
+from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, SplitStatus
 from splitter.kube import parse
 from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.paths import ResourcePath
@@ -82,6 +82,7 @@ class Cache:
     def __init__(self) -> None:
         self.doomed = ""
         self.pods = Pods()
+        self.nodes = {"hot-1": CapacityClass.SPOT, "cool-1": CapacityClass.SPOT}
 
     def headroom(self, now: object) -> list[NodeHeadroom]:
         """Return both."""
@@ -91,13 +92,13 @@ class Cache:
                 NodeState(
                     name,
                     f"uid-{name}",
-                    CapacityClass.SPOT,
+                    capacity,
                     Health.DOOMED if name == self.doomed else Health.HEALTHY,
                     allocatable=ALLOCATABLE,
                 ),
                 {"cpu": 800, "memory": 8 * GIB, "pods": 8},
             )
-            for name in ("hot-1", "cool-1")
+            for name, capacity in self.nodes.items()
         ]
 
     def carries_split(self, name: str) -> bool:
@@ -105,11 +106,13 @@ class Cache:
         return bool(name)
 
 
-def seen(relief: str | None = "cpu=85", **fields: object) -> tuple[Observation, PolicyInForce, Plan]:
+def seen(
+    relief: str | None = "cpu=85", affinity: SpotAffinity = SpotAffinity.REQUIRED, **fields: object
+) -> tuple[Observation, PolicyInForce, Plan]:
     """Return what a reconcile of a Steady workload tells, whose eight replicas stand on the hot node."""
     pods = [pod(f"web-spot-{n}", node="hot-1", node_uid="uid-hot-1", on_spot=True) for n in range(8)]
     observed = observation(source(8), spot=twin(Pool.SPOT, pods), on_demand=twin(Pool.ON_DEMAND))
-    in_force = PolicyInForce(Policy(relief=relief), (), {}, valid=True)
+    in_force = PolicyInForce(Policy(relief=relief, spot_affinity=affinity), (), {}, valid=True)
     planned = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "as wanted"))
     return replace(observed, **fields), in_force, planned  # type: ignore[arg-type]
 
@@ -136,12 +139,12 @@ class Watch:
         )
         self.now = NOW
 
-    def look(self, times: int = 1, missing: str = "") -> HotNodes:
-        """Look at 96 % on one node and 10 % on the other; return what is known for the workload."""
+    def look(self, times: int = 1, missing: str = "", full: float = 7680) -> HotNodes:
+        """Look at 96 % (or `full`) on one node and 10 % on the other; return what the workload is told."""
         for _ in range(times):
             self.now += timedelta(minutes=1)
             samples = {
-                name: Sample(self.now, Amounts(cpu, GIB)) for name, cpu in (("hot-1", 7680), ("cool-1", 800))
+                name: Sample(self.now, Amounts(cpu, GIB)) for name, cpu in (("hot-1", full), ("cool-1", 800))
             }
             pods = {("shop", f"web-spot-{n}"): Sample(self.now, Amounts(900, GIB / 16)) for n in range(8)}
             used = RealUse(missing=missing) if missing else RealUse(samples, pods)
@@ -267,6 +270,57 @@ class TestWatch:
         one.look()
         one.watch.saw(*seen(source=None))
         assert one.watch.view(KEY) == HotNodes()
+
+
+class TestToSpot:
+    """The first node is on-demand, and not hot; the second is spot, and has room."""
+
+    @staticmethod
+    def watch() -> Watch:
+        """Return a watch over both."""
+        one = Watch()
+        one.cache.nodes["hot-1"] = CapacityClass.ON_DEMAND
+        return one
+
+    def test_a_replica_that_prefers_spot_is_to_leave(self) -> None:
+        """When spot has had room for the soak: ten minutes, where nobody says otherwise."""
+        one = self.watch()
+        one.watch.saw(*seen(affinity=SpotAffinity.PREFERRED))
+        view = one.look(10, full=6400)
+        assert (view.leaves, view.hot) == (None, ())
+        assert view.off_spot == (
+            "8 of its replicas prefer spot and stand on on-demand:"
+            " spot has room, and is to have it for 600 s first"
+        )
+        one.enqueued.clear()
+        leaves = one.look(full=6400).leaves
+        assert leaves is not None
+        assert (leaves.to_spot, leaves.why) == (True, "hot-1 is on-demand, and spot has had room for 600 s")
+        assert one.enqueued == [KEY]
+
+    def test_after_losses_the_soak_is_the_longer_one(self) -> None:
+        """Spot that flaps has doubled it, and that counts here too."""
+        one = self.watch()
+        observed, in_force, planned = seen(affinity=SpotAffinity.PREFERRED)
+        one.watch.saw(observed, in_force, replace(planned, rebalance=RebalanceState(soak_s=1200.0)))
+        assert one.look(20, full=6400).leaves is None
+        assert one.look(full=6400).leaves is not None
+
+    def test_one_that_requires_spot_is_not(self) -> None:
+        """Where the labels of its node have changed under it, that is no matter of relief."""
+        one = self.watch()
+        one.watch.saw(*seen())
+        view = one.look(30, full=6400)
+        assert (view.leaves, view.off_spot) == (None, "")
+
+    def test_the_soak_begins_anew_when_real_use_is_not_known(self) -> None:
+        """Three looks without an answer: nobody knows whether spot had room."""
+        one = self.watch()
+        one.watch.saw(*seen(affinity=SpotAffinity.PREFERRED))
+        one.look(9, full=6400)
+        one.look(3, missing="nobody answers")
+        assert one.look(10, full=6400).leaves is None
+        assert one.look(full=6400).leaves is not None
 
 
 class TestSource:

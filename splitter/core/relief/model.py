@@ -138,6 +138,9 @@ class WorkloadLoad:
     replicas: tuple[ReplicaLoad, ...] = ()
     busy: str = ""
     """Why nothing is moved: a loss, a notice, a roll, a return, a hand-over, a freeze."""
+    spot_soak_s: float | None = None
+    """Spot twins that only prefer spot: so long spot has to have room before a replica of theirs comes there
+    from on-demand. None: they stand on spot or nowhere."""
     restarts: bool = False
     """A move is a restart there (placement mode), and nobody has asked for it."""
 
@@ -154,6 +157,8 @@ class PastMove:
     to_node: str = ""
     """Empty: not known yet, or taken back."""
     taken_back: bool = False
+    to_spot: bool = False
+    """Its node was not hot: the replica was to stand on spot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The move of one replica from a hot node, step by step: one more, wait, then one less.
+"""The move of one replica off its node, step by step: one more, wait, then one less.
 
 A ReplicaSet that is lowered deletes what is not ready first, and only then goes by deletion costs. So the
 twin is lowered for a certain replica only while all others are ready.
@@ -27,8 +27,8 @@ class Newcomer:
 
     uid: str
     ready: bool
-    hot: bool = False
-    """It stands on a node that is hot, or would be with it."""
+    misplaced: str = ""
+    """Why it may not stay where it stands: on a node that is hot, or not on spot, where it was to come."""
     waited_s: float = 0.0
     """So long it has not been ready."""
 
@@ -84,7 +84,7 @@ def next_step(moving: Moving, patience_s: float) -> StepTaken:
 
 def _begin_or_end(moving: Moving) -> StepTaken:
     if not moving.leaving:
-        return StepTaken(Step.DONE, moving.spec, why="the replica has left the hot node")
+        return StepTaken(Step.DONE, moving.spec, why="the replica has left its node")
     if moving.raised and moving.newcomer is not None:
         return StepTaken(Step.WAIT, moving.spec, why="the scale-down goes on")
     if moving.raised:
@@ -98,14 +98,14 @@ def _with_one_more(moving: Moving, patience_s: float) -> StepTaken:
     new = moving.newcomer
     if new is None:
         return StepTaken(Step.WAIT, moving.spec, why="the new replica is not there yet")
-    if new.hot or (not new.ready and new.waited_s > patience_s):
-        why = "stands on a hot node, too" if new.hot else "did not become ready"
+    if new.misplaced or (not new.ready and new.waited_s > patience_s):
+        why = new.misplaced or "did not become ready"
         return _lowered(moving, new.uid, f"the new replica {why}", taken_back=True)
     if not new.ready:
         return StepTaken(Step.WAIT, moving.spec, why="the new replica is not ready yet")
     if not moving.leaving:
         # Its ReplicaSet has replaced it: that one is above what is wanted, and the division lowers it.
-        return StepTaken(Step.DONE, moving.spec, why="the replica has left the hot node by itself")
+        return StepTaken(Step.DONE, moving.spec, why="the replica has left its node by itself")
     return _lowered(moving, moving.leaving, "the new replica is ready elsewhere", taken_back=False)
 
 

@@ -1,4 +1,4 @@
-"""What a Split remembers of replicas that were moved off hot nodes, and says of it.
+"""What a Split remembers of replicas that were moved off hot nodes or to spot, and says of it.
 
 A move is written here before the twin is raised for it, so that whoever comes after a crash knows whose the
 extra replica is. The bounds and rests of relief follow from it. Source: docs/adr/0063.
@@ -30,7 +30,7 @@ def _name(value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ReliefMove(Kept):
-    """One replica that leaves a hot node: one more, then one less."""
+    """One replica that leaves its node: one more, then one less."""
 
     at: datetime = kept("time", moment, always=True)
     """When it was begun."""
@@ -40,7 +40,7 @@ class ReliefMove(Kept):
     """Which leaves."""
     node: str = kept("node", text, always=True)
     node_uid: str = kept("nodeUid", text, always=True)
-    """The hot one."""
+    """The one it leaves."""
     replicas: int = kept("replicas", replicas, always=True)
     """Of the twin, before it was raised by one."""
     newer_than: datetime = kept("newerThan", moment, always=True)
@@ -51,6 +51,8 @@ class ReliefMove(Kept):
     to_node_uid: str = kept("toNodeUid", text)
     """Where the new one stays; empty: not known yet, or it was taken back."""
     taken_back: bool = kept("takenBack", is_true)
+    to_spot: bool = kept("toSpot", is_true)
+    """Its node was not hot: it was to stand on spot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The move of one replica off a hot node, in the reconciles of its workload: one more, wait, one less.
+"""The move of one replica off a hot node, or to spot, in the reconciles of its workload: make before break.
 
 `planner` begins a move where the workload is Steady and `core.relief` wants a replica elsewhere; `steps` goes
 on with it, or ends it for anything that is more important. What goes on stands in the Split's status, so that
@@ -40,7 +40,7 @@ def without_extra(move: ReliefMove, twin: TwinView) -> TwinView:
 
 
 def begun(this: PlanInput, planned: Plan) -> Plan:
-    """Return the plan, or where it is Steady and a replica is to leave a hot node, the raise before that.
+    """Return the plan, or where it is Steady and a replica is to leave its node, the raise before that.
 
     The move is written into the status before the raise (`Reconciler`). Before it come the placeholders that
     keep the new replica off hot nodes; nothing is remembered of these, since they show themselves.
@@ -74,6 +74,7 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
         replicas=spec,
         newer_than=max(created, default=observed.now),
         raised=True,
+        to_spot=wanted.to_spot,
     )
     more = Move(twin.pool, spec, spec + 1)
     note = Note(
@@ -225,9 +226,8 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
         unready_s = 0.0 if first.available or first.created is None else seconds_between(first.created, now)
         # The scheduler has no room for it: waiting would have a node bought for it.
         waited_s = inf if first.node_status is NodeStatus.UNBOUND and first.unschedulable_since else unready_s
-        is_hot = first.node is not None and (first.node in hot.avoid or first.node_uid == move.node_uid)
         # Where it is not known yet which nodes are hot, it is not ready for what follows.
-        newcomer = Newcomer(first.uid, first.available and hot.known, is_hot, waited_s)
+        newcomer = Newcomer(first.uid, first.available and hot.known, _misplaced(move, first, hot), waited_s)
     marked = next(
         (pod.uid for pod in pods if pod.deletion_cost == OUR_COST and pod.cost_before is not None), ""
     )
@@ -244,6 +244,16 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
         marked=marked,
         busy=busy,
     )
+
+
+def _misplaced(move: ReliefMove, new: PodView, hot: HotNodes) -> str:
+    """Return why the new replica may not stay where it stands; empty where it may, or has no node yet."""
+    if new.node is None:
+        return ""
+    if move.to_spot and not new.on_spot:
+        return "stands on on-demand, too"
+    is_hot = new.node in hot.avoid or new.node_uid == move.node_uid
+    return "stands on a hot node, too" if is_hot else ""
 
 
 def _is_settled(twin: TwinView) -> bool:

@@ -228,15 +228,17 @@ REBALANCING: Final = {
     ),
     Reason.RELIEVING: Meaning(
         "Normal",
-        "`splitter.io/relief`: a replica leaves a hot node. One more is started first.",
+        "`splitter.io/relief`: a replica leaves a hot node, or prefers spot and comes from on-demand."
+        " One more is started first.",
     ),
     Reason.RELIEVED: Meaning(
-        "Normal", "The new replica is ready on another node, and the one on the hot node was removed."
+        "Normal", "The new replica is ready on another node, and the one that was to leave was removed."
     ),
     Reason.RELIEF_UNDONE: Meaning(
         "Warning",
-        "A replica was to leave a hot node and stays: the new one came to a hot node too or did not become"
-        " ready, or something more important happened. The workload rests for half an hour.",
+        "A replica was to leave its node and stays: the new one came to a hot node too (or to on-demand,"
+        " where it was to come to spot) or did not become ready, or something more important happened. The"
+        " workload rests for half an hour.",
         "If it recurs: does the Split say why the scheduler gets no hint? Mend that. Do the hot nodes request"
         " less than others? Raise the requests of what uses so much there.",
     ),
@@ -247,7 +249,10 @@ REBALANCING: Final = {
         " annotation.",
     ),
     Reason.NODES_HOT: Meaning("Normal", "Replicas stand on hot nodes. The message says why none leaves now."),
-    Reason.NODES_COOL: Meaning("Normal", "No replica stands on a hot node."),
+    Reason.NODES_COOL: Meaning(
+        "Normal",
+        "No replica stands on a hot node. The message says how many prefer spot and stand on on-demand.",
+    ),
     Reason.FROZEN: Meaning(
         "Normal",
         "`splitter.io/freeze` holds all counts, in an outage too.",

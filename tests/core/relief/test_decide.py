@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import BEGIN, MINUTE, WHOLE, World, piled
+from core.relief.world import BEGIN, MINUTE, WHOLE, World, a_minute_later, piled
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.decide import Relief, relieve
@@ -40,13 +40,7 @@ def looked_at(
     """Look three times, a minute apart, at the same use."""
     relief = Relief((), {})
     for _ in range(3):
-        now = cluster.now + MINUTE
-        cluster = replace(
-            cluster,
-            now=now,
-            node_samples={name: replace(one, at=now) for name, one in cluster.node_samples.items()},
-            pod_samples={name: replace(one, at=now) for name, one in cluster.pod_samples.items()},
-        )
+        cluster = a_minute_later(cluster)
         relief = relieve(change(cluster), relief.history, past, tuning)
     return relief
 

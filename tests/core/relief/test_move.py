@@ -43,8 +43,8 @@ class TestAMove:
                 3,
                 "the scale-down goes on",
             ),
-            (replace(READY, spec=3, leaving=""), Step.DONE, 3, "the replica has left the hot node"),
-            (replace(READY, leaving=""), Step.DONE, 4, "the replica has left the hot node by itself"),
+            (replace(READY, spec=3, leaving=""), Step.DONE, 3, "the replica has left its node"),
+            (replace(READY, leaving=""), Step.DONE, 4, "the replica has left its node by itself"),
         ],
     )
     def test_goes_step_by_step(self, moving: Moving, step: Step, replicas: int, why: str) -> None:
@@ -55,7 +55,7 @@ class TestAMove:
 
     def test_that_lands_on_a_hot_node_is_taken_back(self) -> None:
         """The new one bears the cost then, and the move ends."""
-        hot = replace(READY, newcomer=Newcomer("new", ready=True, hot=True))
+        hot = replace(READY, newcomer=Newcomer("new", ready=True, misplaced="stands on a hot node, too"))
         marked = next_step(hot, PATIENCE_S)
         assert (marked.step, marked.pod, marked.taken_back) == (Step.MARK, "new", True)
         lowered = next_step(replace(hot, marked="new"), PATIENCE_S)
@@ -93,7 +93,11 @@ class TestAMove:
         leaving=st.sampled_from(["", "old"]),
         new=st.none()
         | st.builds(
-            Newcomer, st.just("new"), ready=st.booleans(), hot=st.booleans(), waited_s=st.floats(0, 400)
+            Newcomer,
+            st.just("new"),
+            ready=st.booleans(),
+            misplaced=st.sampled_from(["", "stands on a hot node, too"]),
+            waited_s=st.floats(0, 400),
         ),
         marked=st.sampled_from(["", "old", "new"]),
         raised=st.booleans(),

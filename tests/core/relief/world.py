@@ -5,13 +5,14 @@ LeastAllocated, as kube-scheduler does by default). It knows nothing of real use
 deletes the pod that is not ready, or else the one that bears the deletion cost.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.decide import Relief, relieve
+from splitter.core.relief.misplaced import SpotRoom
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -75,6 +76,12 @@ class World:
     least_available: int = 0
     """The worst there was: available replicas of a workload, less those that are wanted."""
     made: int = 0
+    on_demand: frozenset[str] = frozenset()
+    """The nodes that are no spot; the replicas prefer spot."""
+    slots: dict[str, int] = field(default_factory=dict)
+    """How many pods a node takes, where that is not 110."""
+    soak_s: float | None = None
+    spot_room: SpotRoom = field(default_factory=dict)
 
     def add(self, workload: str, node: str, uses: float) -> None:
         """Place a pod that has been ready for a day."""
@@ -109,10 +116,10 @@ class World:
                 NodeLoad(
                     node,
                     f"uid-{node}",
-                    Pool.SPOT,
+                    Pool.ON_DEMAND if node in self.on_demand else Pool.SPOT,
                     WHOLE,
                     Amounts(ASKED.cpu * len(pods), ASKED.memory * len(pods)),
-                    110 - len(pods),
+                    self.slots.get(node, 110) - len(pods),
                 )
                 for node, pods in on.items()
             ),
@@ -132,6 +139,7 @@ class World:
                         )
                         for pod in self.of(workload)
                     ),
+                    spot_soak_s=self.soak_s,
                 )
                 for workload in self.wanted
             ),
@@ -150,10 +158,11 @@ class World:
             self.history,
             (*self.past, *(one.past for one in self.going.values())),
             self.tuning,
+            self.spot_room,
         )
-        self.history = dict(relief.history)
+        self.history, self.spot_room = dict(relief.history), relief.spot_room
         for move in relief.moves:
-            begun = PastMove(self.now, move.workload, move.from_node)
+            begun = PastMove(self.now, move.workload, move.from_node, to_spot=move.to_spot)
             self.going[move.workload.name] = Going(begun, move.pod_uid)
         for workload in list(self.going):
             self._step(workload, relief)
@@ -173,7 +182,11 @@ class World:
                 leaving=going.leaving if going.leaving in self.pods else "",
                 newcomer=None
                 if new is None
-                else Newcomer(new.uid, new.ready_since is not None, hot=new.node in relief.avoid),
+                else Newcomer(
+                    new.uid,
+                    new.ready_since is not None,
+                    misplaced=self._misplaced(going, new, relief),
+                ),
                 raised=going.raised,
                 marked=going.marked,
             ),
@@ -197,17 +210,37 @@ class World:
                     self.now,
                     f"uid-{new.node}" if new else "",
                     step.taken_back,
+                    going.past.to_spot,
                 )
             )
+
+    def _misplaced(self, going: Going, new: Pod, relief: Relief) -> str:
+        if going.past.to_spot and new.node in self.on_demand:
+            return "stands on on-demand, too"
+        return "stands on a hot node, too" if new.node in relief.avoid else ""
 
     def _create(self, workload: str, uses: float, relief: Relief) -> str:
         asked = {node: sum(pod.node == node for pod in self.pods.values()) for node in self.nodes}
         avoided = {"none": (), "hot": relief.hot, "avoid": relief.avoid}[self.hint]
-        node = self.lands_on or min(self.nodes, key=lambda one: (one in avoided, asked[one], one))
+        free = [one for one in self.nodes if asked[one] < self.slots.get(one, 110)]
+        node = self.lands_on or min(
+            free, key=lambda one: (one in avoided, one in self.on_demand, asked[one], one)
+        )
         self.made += 1
         uid = f"{workload}-new-{self.made}"
         self.pods[uid] = Pod(uid, workload, node, uses, None, self.now)
         return uid
+
+
+def a_minute_later(cluster: Cluster) -> Cluster:
+    """Return a cluster in which everything is used as before, and was measured anew."""
+    now = cluster.now + MINUTE
+    return replace(
+        cluster,
+        now=now,
+        node_samples={name: replace(one, at=now) for name, one in cluster.node_samples.items()},
+        pod_samples={name: replace(one, at=now) for name, one in cluster.pod_samples.items()},
+    )
 
 
 def piled(thresholds: Thresholds) -> World:

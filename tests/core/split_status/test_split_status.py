@@ -64,6 +64,7 @@ FULL = SplitStatus(
                 ended=NOON,
                 to_node_uid="uid-node-2",
                 taken_back=True,
+                to_spot=True,
             ),
         ),
     ),

@@ -34,7 +34,7 @@ def placed(name: str, node: str, now: datetime, *, ready: bool = True, age_s: fl
         node_uid=f"uid-{node}",
         created=since,
         ready_since=since if ready else None,
-        on_spot="spot" in name,
+        on_spot="spot" in name and not node.startswith("od-"),
     )
 
 

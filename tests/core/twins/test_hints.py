@@ -17,7 +17,7 @@ from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import State
 from splitter.core.twins.hints import asked
 
-KEPT_OFF = replace(WANTED, leaves=LeavingReplica("uid-web-spot-0", WHY, ("hot-1", "hot-2")))
+KEPT_OFF = replace(WANTED, leaves=LeavingReplica("uid-web-spot-0", WHY, keep_off=("hot-1", "hot-2")))
 
 
 def hint(name: str = "hot-1", **fields: object) -> PodView:
@@ -38,7 +38,7 @@ def spec_of(**template: object) -> dict[str, Any]:
     twins = {pool: Rendered(manifest, "v1") for pool in Pool}
     assert observed.source is not None
     this = PlanInput(observed, observed.source, policy_in_force(observed, DEFAULTS), twins, RULES)
-    first, *_ = asked(this, Pool.SPOT, LeavingReplica("uid", WHY, ("hot-1",)))
+    first, *_ = asked(this, Pool.SPOT, LeavingReplica("uid", WHY, keep_off=("hot-1",)))
     spec: dict[str, Any] = json.loads(first.spec_json)
     return spec
 

@@ -27,6 +27,9 @@ from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import ReliefStatus
 
+OFF_SPOT = "od-1 is on-demand, and spot has had room for 600 s"
+TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, to_spot=True))
+
 
 class TestMove:
     def test_make_before_break(self) -> None:
@@ -51,6 +54,35 @@ class TestMove:
         assert calm(one)
         assert "uid-web-on-demand-0" not in one.uids
         assert one.status.rebalance.last_loss is None
+
+    def test_from_on_demand_to_spot(self) -> None:
+        """A replica that prefers spot leaves a node that was never hot, and the Split remembers why."""
+        one = cluster(hot=TO_SPOT)
+        one.run()
+        assert calm(one)
+        assert "uid-web-spot-0" not in one.uids
+        assert (one.fewest, one.most) == (N, N + 1)
+        (move,) = one.status.relief.moves
+        assert (move.to_node_uid, move.to_spot, move.taken_back) == ("uid-cool-1", True, False)
+        assert one.said[0] == f"scale spot 8 -> 9 (+1): web-spot-0 is to leave, {OFF_SPOT}"
+
+    def test_to_spot_that_lands_on_on_demand_is_taken_back(self) -> None:
+        """No node is hot there: that it is no spot is enough. The one that was to leave stays."""
+        one = cluster(hot=TO_SPOT, lands_on="od-7")
+        one.run()
+        assert calm(one)
+        assert "uid-web-spot-0" in one.uids
+        assert (one.fewest, one.most) == (N, N + 1)
+        (move,) = one.status.relief.moves
+        assert (move.to_spot, move.taken_back) == (True, True)
+        assert one.said[-1].endswith("goes, the new replica stands on on-demand, too")
+
+    def test_off_a_hot_node_may_end_on_on_demand(self) -> None:
+        """Where the twin only prefers spot: it was to leave the hot node, and has."""
+        one = cluster(lands_on="od-7")
+        one.run()
+        assert calm(one)
+        assert "uid-web-spot-0" not in one.uids
 
     def test_off_by_default(self) -> None:
         """Who asks for nothing is not moved, and nothing is written about it."""
