@@ -228,10 +228,11 @@ REBALANCING: Final = {
     ),
     Reason.RELIEVING: Meaning(
         "Normal",
-        "`splitter.io/relief`: a replica leaves a hot node. One more is started first.",
+        "`splitter.io/relief`: a replica leaves a hot node. One more is started first; in placement mode a"
+        " member is restarted.",
     ),
     Reason.RELIEVED: Meaning(
-        "Normal", "The new replica is ready on another node, and the one on the hot node was removed."
+        "Normal", "The new replica is ready on another node, and the one on the hot node is gone."
     ),
     Reason.RELIEF_UNDONE: Meaning(
         "Warning",
