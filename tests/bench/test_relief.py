@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -42,6 +43,7 @@ from splitter.kube.client import Client, Json
 from splitter.kube.connect import connect
 from splitter.kube.observe import Observer
 from splitter.kube.paths import USED_BY_NODES, ResourcePath
+from splitter.kube.real_use import real_use
 from splitter.reconciler.relief import HotNodesWatch
 
 pytestmark = pytest.mark.bench
@@ -208,7 +210,8 @@ async def watched(run: Run, kubeconfig: Path) -> tuple[float, int]:
     first = Tuning().samples + 1
     client = await connect(kubeconfig, None, LOOK_DEADLINE_S, 2)
     looks = Looks(client, first + MEASURED_LOOKS)
-    watch = HotNodesWatch(looks, run.cache, woken.append, tuning=Tuning(), interval_s=0.01)
+    measure = partial(real_use, looks, ())
+    watch = HotNodesWatch(looks, run.cache, woken.append, measure=measure, tuning=Tuning(), interval_s=0.01)
     observer = Observer(paper, run.cache)
     in_force = PolicyInForce(Policy(relief="cpu=85"), (), {}, valid=True)
     steady = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "as wanted"))
