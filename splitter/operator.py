@@ -311,7 +311,7 @@ class _Operator:
             Writer(self._writing, self._cache),
             self._renderer,
             rules=rules,
-            relief=watch_of(self._settings, rules.relief, self._client, self._cache, self._queue.add),
+            relief=watch_of(self._settings, rules, self._client, self._cache, self._queue.add),
             resync_s=self._settings.resync_s,
             views=self._views,
             moving=[one.source for one in self._cache.splits.values() if one.state in _ON_THE_MOVE],

@@ -273,7 +273,12 @@ class Reconciler:
         if planned.rebalance is None:
             return
         if _ends(planned) and set(planned.rebalance.restarts) - set(observed.rebalance.restarts):
-            await self._status_writer.write(observed, remembered(planned, observed))
+            # With the move that it is the end of: the rests of relief follow from it.
+            relief = planned.relief or observed.reported.relief
+            counted = replace(remembered(planned, observed), relief=relief)
+            # Relief is by choice: whom nobody could remember is not ended.
+            surely = planned.verdict.cause is VerdictCause.RELIEF
+            await self._status_writer.write(observed, counted, surely=surely)
         self._restarts[observed.key] = planned.rebalance.restarts
 
     def _uncounted(self, observed: Observation, planned: Plan, error: ApiError) -> Plan:

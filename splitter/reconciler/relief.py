@@ -13,13 +13,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from splitter.core.actions import CreatePlaceholder
+from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
 from splitter.core.model import Observation, SpotAffinity, seconds_between
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Health, Tier
 from splitter.core.nodes.fit import NodeHeadroom
-from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.placement.relief import is_asked, why_none_leaves
+from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import State
 from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.look import WantedMove
@@ -41,11 +43,14 @@ from splitter.kube.quotas import lacks_room
 from splitter.kube.real_use import Queries, RealUse, real_use, used_by_prometheus
 from splitter.reconciler.relief_cluster import (
     Admitted,
+    Members,
     admitting,
     alarm_of,
     amounts_of,
+    member_loads,
     node_load,
     replica_loads,
+    with_members,
 )
 from splitter.reconciler.status_writer import StatusWriter
 from splitter.report import metrics
@@ -107,6 +112,10 @@ class _Known:
 
     load: WorkloadLoad
     moves: tuple[PastMove, ...]
+    members: Members = ()
+    """Of a StatefulSet that asks for restarts; empty of twins."""
+    one_a_node: bool = False
+    """No two of its pods may stand on one node."""
 
 
 class HotNodesWatch:
@@ -121,14 +130,19 @@ class HotNodesWatch:
         measure: Callable[[], Awaitable[RealUse]],
         tuning: Tuning,
         interval_s: float,
+        reservations: ReservationRules | None = None,
     ) -> None:
-        """Know nothing yet. `measure` reads real use; `interval_s`: seconds between two looks."""
+        """Know nothing yet. `measure` reads real use; `interval_s`: seconds between two looks.
+
+        `reservations` tell which nodes are of which pool; without them no member is restarted.
+        """
         self._reader = reader
         self._cache = cache
         self._enqueue = enqueue
         self._tuning = tuning
         self._interval_s = interval_s
         self._measure = measure
+        self._reservations = reservations
         self._known: dict[Key, _Known] = {}
         self._views: dict[Key, HotNodes] = {}
         self._history: Mapping[str, tuple[Sample, ...]] = {}
@@ -146,7 +160,8 @@ class HotNodesWatch:
         key, source = observed.key, observed.source
         thresholds = thresholds_of(in_force.policy.relief) if source is not None else None
         remembered = planned.relief or observed.reported.relief
-        if source is None or not observed.twins or (thresholds is None and not remembered.moves):
+        asked = source is not None and is_asked(observed, source, in_force.policy)
+        if source is None or not (observed.twins or asked) or (thresholds is None and not remembered.moves):
             self._known.pop(key, None)
             self._views.pop(key, None)
             return
@@ -164,11 +179,16 @@ class HotNodesWatch:
             if seconds_between(observed.now, one.at) < SKEW_S  # of the future is what somebody made up
         )
         busy = "" if planned.state is State.STEADY and source.max_surge else planned.verdict.reason.value
-        load = WorkloadLoad(key, thresholds, () if thresholds is None else replica_loads(observed), busy)
-        soak_s = (planned.rebalance or observed.reported.rebalance).soak(in_force.policy.soak_s)
+        replicas = () if thresholds is None else replica_loads(observed)
+        members = member_loads(observed, source, self._reservations) if asked else ()
+        if asked:
+            busy = busy or why_none_leaves(observed, source, planned.rebalance or observed.rebalance)
+        load = WorkloadLoad(key, thresholds, replicas or tuple(one for one, _ in members), busy)
         if in_force.policy.spot_affinity is SpotAffinity.PREFERRED and source.stateful is None:
+            soak_s = (planned.rebalance or observed.reported.rebalance).soak(in_force.policy.soak_s)
             load = replace(load, spot_soak_s=soak_s)
-        self._known[key] = _Known(replace(load, restarts=source.stateful is not None), moves)
+        load = replace(load, restarts=source.stateful is not None and not asked)
+        self._known[key] = _Known(load, moves, members, one_a_node=bool(source.one_a_node))
         view = self.view(key)
         if (left := view.leaves) is not None:
             if remembered.current is not None:
@@ -261,7 +281,10 @@ class HotNodesWatch:
 
     async def _leaving(self, wanted: WantedMove, cluster: Cluster) -> tuple[LeavingReplica, str]:
         """Return the replica that is to leave, and why no hint is given for it, where that is so."""
-        keep_off, unhinted = wanted.keep_off, ""
+        # A member gets no hint: its twin would be all pods of its StatefulSet.
+        known = self._known.get(wanted.workload)
+        keep_off = wanted.keep_off if known is not None and not known.members else ()
+        unhinted = ""
         if keep_off:
             asked = _requests_of(wanted.pod_uid, cluster)
             why = await lacks_room(self._reader, wanted.workload.namespace, len(keep_off), asked)
@@ -276,7 +299,7 @@ class HotNodesWatch:
         nodes = list(self._cache.headroom(now))
         alarm = next((alarm_of(node) for node in nodes if self._is_alarming(node)), "")
         admitted: Admitted = {}
-        workloads = tuple(self._with_nodes(load, nodes, admitted) for load in loads)
+        workloads = tuple(self._with_nodes(one, nodes, admitted) for one in self._known.values())
         pods = {
             replica.uid: sample
             for load in loads
@@ -312,10 +335,13 @@ class HotNodesWatch:
 
     def _with_nodes(
         self,
-        load: WorkloadLoad,
+        known: _Known,
         nodes: Sequence[NodeHeadroom],
         admitted: Admitted,
     ) -> WorkloadLoad:
+        load = known.load
+        if known.members:
+            return with_members(load, known.members, nodes, admitted, one_a_node=known.one_a_node)
         requests = {record.pool: record.request for record in self._cache.twins.find("source", load.key)}
         names = {pool: admitting(request, nodes, admitted) for pool, request in requests.items()}
         replicas = tuple(replace(one, may_run_on=names.get(one.pool, frozenset())) for one in load.replicas)
@@ -323,7 +349,7 @@ class HotNodesWatch:
 
 
 def watch_of(
-    settings: Settings, tuning: Tuning, reader: Reader, cache: Cache, enqueue: Callable[[Key], None]
+    settings: Settings, rules: Rules, reader: Reader, cache: Cache, enqueue: Callable[[Key], None]
 ) -> HotNodesWatch | None:
     """Return who looks at real use, as the settings say; None: nobody does."""
     if settings.relief_source == "off":
@@ -339,7 +365,15 @@ def watch_of(
         address, namespaces = settings.relief_prometheus, settings.watch_namespaces
         measure = partial(used_by_prometheus, address, queries, namespaces)
     interval_s = settings.relief_interval_s
-    return HotNodesWatch(reader, cache, enqueue, measure=measure, tuning=tuning, interval_s=interval_s)
+    return HotNodesWatch(
+        reader,
+        cache,
+        enqueue,
+        measure=measure,
+        tuning=rules.relief,
+        interval_s=interval_s,
+        reservations=rules.reservations,
+    )
 
 
 def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:

@@ -1,14 +1,26 @@
 """Turns what the cache and a reconcile know into what `core.relief` looks at."""
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
-from splitter.core.model import Observation, Pool
+from splitter.core.desired.scheduling import ReservationRules
+from splitter.core.model import Observation, PodView, Pool, SourceView
 from splitter.core.nodes.facts import Health
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest, may_run_on
-from splitter.core.relief.model import Amounts, NodeLoad, Qos, ReplicaLoad
+from splitter.core.placeable import Reach
+from splitter.core.placement.relief import leaves_from
+from splitter.core.placement.reservations import placeholder_manifest
+from splitter.core.relief.model import Amounts, NodeLoad, Qos, ReplicaLoad, WorkloadLoad
+from splitter.kube import parse
 
 Admitted = dict[tuple[object, ...], frozenset[str]]
 """By what a twin asks of a node: the names of those that would do."""
+
+# Above the value of any PriorityClass.
+_AFTER_ALL: Final = 2**32
 
 
 def admitting(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: Admitted) -> frozenset[str]:
@@ -22,22 +34,61 @@ def admitting(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: Admi
 
 def replica_loads(observed: Observation) -> tuple[ReplicaLoad, ...]:
     """Return the replicas of both twins."""
-    return tuple(
-        ReplicaLoad(
-            pod=pod.name,
-            uid=pod.uid,
-            node=pod.node or "",
-            pool=twin.pool,
-            requests=amounts_of(dict(pod.requests)),
-            ready_since=pod.ready_since if pod.available else None,
-            priority=pod.priority,
-            # The rest of it is in the limits, which nobody keeps.
-            qos=Qos.BURSTABLE if pod.requests else Qos.BEST_EFFORT,
-        )
-        for twin in observed.twins
-        for pod in twin.pods
-        if pod.counts
+    return tuple(_load_of(pod, twin.pool) for twin in observed.twins for pod in twin.pods if pod.counts)
+
+
+def _load_of(pod: PodView, pool: Pool) -> ReplicaLoad:
+    return ReplicaLoad(
+        pod=pod.name,
+        uid=pod.uid,
+        node=pod.node or "",
+        pool=pool,
+        requests=amounts_of(dict(pod.requests)),
+        ready_since=pod.ready_since if pod.available else None,
+        priority=pod.priority,
+        # The rest of it is in the limits, which nobody keeps.
+        qos=Qos.BURSTABLE if pod.requests else Qos.BEST_EFFORT,
     )
+
+
+Members = tuple[tuple[ReplicaLoad, PodRequest | None], ...]
+"""The members of a StatefulSet, and where each may stand; None: it is not to be restarted."""
+
+
+def member_loads(observed: Observation, source: SourceView, rules: ReservationRules | None) -> Members:
+    """Return the members of a StatefulSet in placement mode that asks for restarts.
+
+    Any replica that can be moved without a restart goes first: they come after all priorities.
+    """
+    manifest = json.loads(source.manifest_json)
+    members = []
+    for pod in (pod for holder in observed.replica_sets for pod in holder.pods if pod.counts):
+        pool, request = leaves_from(observed, source, pod), None
+        if pool is not None and rules is not None:
+            reach = observed.related.reach.get(pod.ordinal or 0, Reach())
+            with suppress(ValueError):  # nothing tells spot nodes from others
+                request = parse.pod_request(placeholder_manifest(manifest, pool, rules, reach.terms_json))
+        load = _load_of(pod, Pool.SPOT if pod.on_spot else Pool.ON_DEMAND)
+        load = replace(load, priority=load.priority + _AFTER_ALL)
+        members.append((load if request is not None else replace(load, ready_since=None), request))
+    return tuple(members)
+
+
+def with_members(
+    load: WorkloadLoad,
+    members: Members,
+    nodes: Sequence[NodeHeadroom],
+    admitted: Admitted,
+    *,
+    one_a_node: bool,
+) -> WorkloadLoad:
+    """Return a StatefulSet with where each of its members may stand; `one_a_node`: no two on the same."""
+    taken = frozenset(one.node for one, _ in members) if one_a_node else frozenset[str]()
+    replicas = tuple(
+        one if request is None else replace(one, may_run_on=admitting(request, nodes, admitted) - taken)
+        for one, request in members
+    )
+    return replace(load, replicas=replicas)
 
 
 def amounts_of(resources: dict[str, int]) -> Amounts:

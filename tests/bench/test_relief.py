@@ -210,9 +210,8 @@ async def watched(run: Run, kubeconfig: Path) -> tuple[float, int]:
     first = Tuning().samples + 1
     client = await connect(kubeconfig, None, LOOK_DEADLINE_S, 2)
     looks = Looks(client, first + MEASURED_LOOKS)
-    watch = HotNodesWatch(
-        looks, run.cache, woken.append, measure=partial(real_use, looks, ()), tuning=Tuning(), interval_s=0.01
-    )
+    measure = partial(real_use, looks, ())
+    watch = HotNodesWatch(looks, run.cache, woken.append, measure=measure, tuning=Tuning(), interval_s=0.01)
     observer = Observer(paper, run.cache)
     in_force = PolicyInForce(Policy(relief="cpu=85"), (), {}, valid=True)
     steady = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "as wanted"))

@@ -1,26 +1,31 @@
 """Real use is looked at while somebody asks, and at no other time; a move is written before its raise."""
 
 import asyncio
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from builders import KEY, NOW, observation, pod, source, split, twin
+from builders import KEY, NOW, observation, pod, replica_set, source, split, twin
 from splitter.core.actions import CreatePlaceholder
+from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.handover import Step
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool, SpotAffinity
-from splitter.core.names import Key
+from splitter.core.model import Attachment, Note, Observation, Pool, RelatedObjects, SpotAffinity
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest
-from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.placeable import Reach
+from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import Reason, State
 from splitter.core.relief.decide import Relief
 from splitter.core.relief.model import Amounts, Sample, Tuning
 from splitter.core.relief.model import Cluster as CoreCluster
-from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, SplitStatus
+from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart, SplitStatus
+from splitter.core.stateful import StatefulView
 from splitter.kube import parse
 from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.paths import ResourcePath
@@ -45,8 +50,8 @@ class Twins:
 
     def find(self, index: str, key: Key) -> tuple[Twin, ...]:
         """Return the one."""
-        assert (index, key) == ("source", KEY)
-        return (Twin(),)
+        assert index == "source"
+        return (Twin(),) if key == KEY else ()
 
 
 class Pods:
@@ -125,7 +130,7 @@ async def nothing_is_read() -> RealUse:
 class Watch:
     """A watch of which each look is a minute after the last one."""
 
-    def __init__(self) -> None:
+    def __init__(self, reservations: ReservationRules | None = None) -> None:
         self.enqueued: list[Key] = []
         self.cache = Cache()
         self.quotas = Quotas()
@@ -136,6 +141,7 @@ class Watch:
             measure=nothing_is_read,
             tuning=Tuning(),
             interval_s=60,
+            reservations=reservations,
         )
         self.now = NOW
 
@@ -330,7 +336,7 @@ class TestSource:
     def watch(**settings: object) -> HotNodesWatch | None:
         """Return who looks at real use with these settings."""
         made = Settings.model_validate(settings)
-        return watch_of(made, Tuning(), Quotas(), Cache(), print)  # type: ignore[arg-type]
+        return watch_of(made, Rules(), Quotas(), Cache(), print)  # type: ignore[arg-type]
 
     def test_off(self) -> None:
         """Then nobody."""
@@ -510,3 +516,106 @@ class TestWrittenBefore:
         ):
             assert await with_move_written(writer, observed, replace(planned, relief=relief)) is observed  # type: ignore[arg-type]
         assert writer.statuses == []
+
+
+SET = Key(STATEFUL_SET, "shop", "db")
+MANIFEST = {"spec": {"template": {"spec": {"containers": [{"name": "db"}]}}}}
+IS_SPOT = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "DoesNotExist"}]}
+RULES = ReservationRules(NodePresets((IS_SPOT,), (IS_SPOT,), ()), "pause:1")
+
+
+def members_seen(
+    relief: str = "cpu=85,restarts",
+    *,
+    state: RebalanceState | None = None,
+    pinned: str = "",
+    there: int = 5,
+    **fields: object,
+) -> tuple[Observation, PolicyInForce, Plan]:
+    """Return what a reconcile of a StatefulSet at rest tells, whose members on spot share the hot node."""
+    at_spot = {"node": "hot-1", "node_uid": "uid-hot-1", "on_spot": True}
+    pods = [pod(f"web-spot-{n}", ordinal=n, **at_spot) for n in range(there)]  # type: ignore[arg-type]
+    claims = ("data",) if pinned else ()
+    itself = replace(
+        source(5),
+        key=SET,
+        annotations={"splitter.io/relief": relief},
+        manifest_json=json.dumps(MANIFEST),
+        stateful=StatefulView(5, 5, 5, NOW, claim_templates=claims),
+        **fields,  # type: ignore[arg-type]
+    )
+    reach = {n: Reach(terms_json=pinned) for n in range(5)} if pinned else {}
+    observed = observation(
+        itself,
+        [replace(replica_set("db", of=pods, attachment=Attachment.PARKED), first_ordinal=0)],
+        key=SET,
+        split=split(ordinals=()),
+        related=RelatedObjects(reach=reach),
+    )
+    in_force = PolicyInForce(Policy(relief=relief), (), {}, valid=True)
+    rested = Plan(Step.PLACE, State.STEADY, Note(Reason.BALANCED, "as wanted"))
+    return observed, in_force, replace(rested, rebalance=state or RebalanceState())
+
+
+class TestMembers:
+    """Of StatefulSets in placement mode, only those that ask for restarts are candidates."""
+
+    @staticmethod
+    def view(*reconciled: tuple[Observation, PolicyInForce, Plan]) -> Mapping[Key, HotNodes]:
+        """Return what is known after three looks."""
+        one = Watch(RULES)
+        for seen_ in reconciled:
+            one.watch.saw(*seen_)
+        one.look(3)
+        return {key: one.watch.view(key) for key in (KEY, SET)}
+
+    def test_one_is_to_leave(self) -> None:
+        """And it gets no hint."""
+        view = self.view(members_seen())[SET]
+        assert view.hot == ("hot-1",)
+        assert view.leaves is not None
+        assert view.leaves.keep_off == ()
+
+    @pytest.mark.parametrize(
+        "reconciled",
+        [
+            members_seen("cpu=85"),
+            members_seen(state=RebalanceState(restarts=(Restart(0, NOW, planned=True),))),
+            members_seen(state=RebalanceState(last_loss=NOW)),
+            members_seen(one_a_node="", claims=("shared",)),
+            members_seen(
+                pinned='[{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["hot-1"]}]}]'
+            ),
+        ],
+        ids=["not asked for", "one has restarted", "spot was lost", "a claim", "bound to its node"],
+    )
+    def test_none_is(self, reconciled: tuple[Observation, PolicyInForce, Plan]) -> None:
+        """Then it takes no turn of others either."""
+        assert self.view(reconciled)[SET].leaves is None
+
+    def test_a_volume_that_reaches_the_other_node(self) -> None:
+        """It can be attached there, so the member may leave."""
+        terms = (
+            '[{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["hot-1", "cool-1"]}]}]'
+        )
+        assert self.view(members_seen(pinned=terms))[SET].leaves is not None
+
+    def test_no_two_on_one_node_where_the_template_says_so(self) -> None:
+        """Where another member stands is no room."""
+        observed, in_force, planned = members_seen(one_a_node="its anti-affinity")
+        [itself] = observed.replica_sets
+        elsewhere = replace(itself.pods[0], node="cool-1", node_uid="uid-cool-1")
+        apart = replace(observed, replica_sets=(replace(itself, pods=(elsewhere, *itself.pods[1:])),))
+        assert self.view((apart, in_force, planned))[SET].leaves is None
+
+    def test_replicas_of_deployments_go_first(self) -> None:
+        """Even of a higher priority: those leave without a restart."""
+        observed, in_force, planned = seen()
+        twin_ = observed.spot
+        assert twin_ is not None
+        [rs] = twin_.replica_sets
+        pods = tuple(replace(one, priority=1_000_000_000) for one in rs.pods)
+        high = replace(observed, spot=replace(twin_, replica_sets=(replace(rs, pods=pods),)))
+        views = self.view((high, in_force, planned), members_seen(there=3))
+        assert views[KEY].leaves is not None
+        assert views[SET].hot == ("hot-1",)

@@ -12,6 +12,7 @@ import pytest
 from builders import free_source, observation, pod, replica_set, split
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action, EvictPod
+from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.model import Attachment, NodeStatus, Observation
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.split_status import SplitStatus
@@ -19,6 +20,7 @@ from splitter.core.stateful import StatefulView
 from splitter.kube.client import ApiError
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.relief import Unwatched
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
@@ -155,7 +157,14 @@ class Shared:
             raise self.answer
 
 
-def led(renderer: BoundedRenderer, shared: Shared, reconciles: int = 1, *, flushes: bool = False) -> None:
+def led(
+    renderer: BoundedRenderer,
+    shared: Shared,
+    reconciles: int = 1,
+    *,
+    flushes: bool = False,
+    relief: Unwatched | None = None,
+) -> None:
     """Lead for some reconciles, and stop: without a word, so that what is not written by then is lost."""
 
     async def term() -> None:
@@ -166,6 +175,7 @@ def led(renderer: BoundedRenderer, shared: Shared, reconciles: int = 1, *, flush
             renderer,
             rules=rules_of(Settings()),
             resync_s=300.0,
+            relief=relief,  # type: ignore[arg-type]
         )
         for _ in range(reconciles):
             with suppress(ApiError):
@@ -218,3 +228,89 @@ def test_one_pod_is_counted_once(renderer: BoundedRenderer) -> None:
     led(renderer, shared)
     assert (shared.written, shared.ends) == (1, 2)
     assert len(shared.status.rebalance.restarts) == 1
+
+
+class HotNode(Shared):
+    """Five members at rest, of which two stand on a hot node; which of them is to leave changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[str] = []
+        self.deaf = False  # no status can be written
+
+    async def observe(self, key: Key, now: datetime, reserved: int = 0) -> Observation:
+        """Return what is seen, with the Split as it was written last."""
+        seen = await Doomed().observe(key, now, reserved)
+        [itself] = seen.replica_sets
+        spot = {"on_spot": True, "node": "hot-1", "node_uid": "uid-hot-1"}
+        asleep = tuple(pod(f"db-{k}", ordinal=k, **(spot if k > 2 else {})) for k in range(5))  # type: ignore[arg-type]
+        assert seen.split is not None
+        assert seen.source is not None
+        return replace(
+            seen,
+            source=replace(seen.source, annotations={"splitter.io/relief": "cpu=85,restarts"}),
+            split=replace(seen.split, status=self.status, ordinals=(0, 1, 2)),
+            published=((0, 2),),
+            replica_sets=(replace(itself, pods=asleep),),
+        )
+
+    async def write_status(
+        self, observed: Observation, status: SplitStatus, *, as_seen: bool = False
+    ) -> None:
+        """Take a status, or none."""
+        if self.deaf:
+            raise ApiError(500, "InternalError", "no storage")
+        await super().write_status(observed, status, as_seen=as_seen)
+
+    async def apply(self, observed: Observation, actions: tuple[Action, ...], written: list[Action]) -> None:
+        """End what is to end."""
+        self.ended += [one.pod for one in actions if isinstance(one, EvictPod)]
+        await super().apply(observed, actions, written)
+
+
+class Hot(Unwatched):
+    """What is known of hot nodes: this member is to leave one."""
+
+    def __init__(self, uid: str) -> None:
+        self._uid = uid
+
+    def view(self, key: Key) -> HotNodes:
+        """Return it."""
+        del key
+        leaves = LeavingReplica(self._uid, "hot-1 is hot")
+        return HotNodes(known=True, hot=("hot-1",), avoid=frozenset({"hot-1"}), leaves=leaves)
+
+
+@pytest.mark.parametrize("answer", [None, NO_ANSWER], ids=["answered", "no answer"])
+def test_a_crash_after_a_restart_for_relief_restarts_nobody(
+    renderer: BoundedRenderer, answer: ApiError | None
+) -> None:
+    """Each leader is killed right after its eviction; all of them together restart one member."""
+    shared = HotNode()
+    shared.answer = answer
+    for number in range(6):
+        led(renderer, shared, relief=Hot(f"uid-db-{3 + number % 2}"))
+    assert shared.ended == ["db-3"]
+    assert [one.ordinal for one in shared.status.rebalance.restarts] == [3]
+    assert [one.pod for one in shared.status.relief.moves] == ["db-3"]
+
+
+def test_none_is_restarted_for_relief_that_nobody_could_remember(renderer: BoundedRenderer) -> None:
+    """A loss is answered all the same; what is done by choice waits until the Split can be written."""
+    shared = HotNode()
+    shared.deaf = True
+    led(renderer, shared, reconciles=3, relief=Hot("uid-db-3"))
+    assert shared.ended == []
+    shared.deaf = False
+    led(renderer, shared, relief=Hot("uid-db-3"))
+    assert shared.ended == ["db-3"]
+
+
+def test_a_restart_for_relief_that_a_budget_refuses_is_none(renderer: BoundedRenderer) -> None:
+    """Neither the restart nor the move is remembered, and it is not asked again at once."""
+    shared = HotNode()
+    shared.answer = ApiError(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
+    led(renderer, shared, reconciles=4, flushes=True, relief=Hot("uid-db-3"))
+    assert shared.ended == ["db-3"]
+    assert shared.status.rebalance.restarts == ()
+    assert shared.status.relief.moves == ()

@@ -41,6 +41,7 @@ ANNOTATION_MODE: Final = "splitter.io/mode"
 ANNOTATION_FREEZE: Final = "splitter.io/freeze"
 ANNOTATION_TEMPLATE: Final = "splitter.io/template"
 ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
+ANNOTATION_RELIEF: Final = "splitter.io/relief"
 ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
 ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
 

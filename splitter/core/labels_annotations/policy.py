@@ -130,12 +130,13 @@ class Policy:
         reported_as="rank",
     )
     relief: str | None = annotated(
-        "splitter.io/relief",
+        keys.ANNOTATION_RELIEF,
         words.RELIEF,
         None,
         "from which percent of what a node can allocate, by real use, [its replicas are moved off"
         " it](../how-to/hot-nodes.md), make before break: `cpu=85,memory=90`, or one of them; `off` where the"
-        " Namespace says otherwise. Deployments only",
+        " Namespace says otherwise. `cpu=85,restarts` on a StatefulSet in placement mode: a move is a"
+        " restart there, and what the Namespace says restarts nobody",
         reported_as="relief",
     )
     restarted_at: str | None = annotated(

@@ -178,10 +178,11 @@ TEMPLATE_SET: Final = Form(
 # From 50: a node is relieved down to 20 points below its threshold (docs/adr/0059).
 _PERCENT_OF_NODE: Final = "(?:[5-9][0-9]|100)"
 RELIEF: Final = Form(
-    '"off", or from which percent of a node on it is hot, 50..100, such as "cpu=85", "memory=90" or both',
+    '"off", or from which percent of a node on it is hot, 50..100, such as "cpu=85", "memory=90" or both;'
+    ' with ",restarts" after it on a StatefulSet whose members may be restarted for it',
     "cpu=85,memory=90",
-    f"off|cpu={_PERCENT_OF_NODE}(?:,memory={_PERCENT_OF_NODE})?"
-    f"|memory={_PERCENT_OF_NODE}(?:,cpu={_PERCENT_OF_NODE})?",
+    f"off|(?:cpu={_PERCENT_OF_NODE}(?:,memory={_PERCENT_OF_NODE})?"
+    f"|memory={_PERCENT_OF_NODE}(?:,cpu={_PERCENT_OF_NODE})?)(?:,restarts)?",
     str,
 )
 MOMENT: Final = Form(

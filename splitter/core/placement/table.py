@@ -36,12 +36,15 @@ from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Pool, SourceView
 from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
+from splitter.core.placement import relief
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.place import Placed, place
 from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import ReliefStatus
 from splitter.core.twins.onboard import has_own_split
+from splitter.core.twins.relief_status import remembering
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -100,16 +103,17 @@ def _objection(this: PlanInput) -> Note | None:
 def keep(this: PlanInput) -> Plan:
     """Keep the ordinals in force, remove what no node has any more, move at most one member."""
     placed = _placed(this)
+    placed, remembered = _relieved(this, placed, rested=_is_at_rest(placed))
     try:
         actions = _actions(this, placed)
     except ValueError as problem:
         placed = _without_reservation(placed, str(problem))
         actions = _actions(this, placed)
-    rested = not placed.moving and placed.verdict.reason is Reason.BALANCED
+    rested = _is_at_rest(placed)
     state = State.STEADY if rested else State.MOVING if placed.moving or placed.vanished else State.HELD
     # Said at the take-over too; here for members that came later, and for words that went with a crash.
     advice = placement_advice(this.observed, this.source)
-    plan = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
+    plan = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice, relief=remembered)
     rolling = _rolling(this.source)
     if rested and rolling:
         note = Note(Reason.ROLLOUT_IN_PROGRESS, f"the StatefulSet's own update goes on: {rolling}")
@@ -145,6 +149,34 @@ def _placed(this: PlanInput) -> Placed:
     restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
     persisted = replace(persisted, restarts=restarts)
     return place(placement_input(this), this.policy, persisted, this.rules.tuning)
+
+
+def _is_at_rest(placed: Placed) -> bool:
+    return not placed.moving and placed.verdict.reason is Reason.BALANCED
+
+
+def _relieved(this: PlanInput, placed: Placed, *, rested: bool) -> tuple[Placed, ReliefStatus | None]:
+    """Return it with the restart of a member on a hot node, if one is due; and what to remember of that."""
+    observed, source, hot = this.observed, this.source, this.observed.hot_nodes
+    known, members = observed.reported.relief, placement_input(this)
+    if hot is None or this.policy.freeze or this.policy.dry_run:
+        return placed, None
+    landed = relief.landed(members, known.moves[-1], hot) if known.moves else None
+    if landed is not None:
+        move, note = landed
+        return replace(placed, notes=(*placed.notes, note)), replace(known, moves=(*known.moves[:-1], move))
+    if hot.leaves is None or hot.paused or not relief.is_asked(observed, source, this.policy):
+        return placed, None
+    uid = hot.leaves.pod_uid
+    pod = next((m.pod for m in members.members if m.pod is not None and m.pod.uid == uid), None)
+    pool = relief.leaves_from(observed, source, pod) if pod is not None else None
+    held = relief.why_none_leaves(observed, source, placed.state)
+    if held or not rested or pod is None or pod.node_uid is None or pool is None:
+        return placed, None
+    placed = relief.relieved(members, placed, hot.leaves, pool, this.rules.tuning)
+    if placed.evict is None or (restart := relief.begun(observed, pod, pool, source.replicas)) is None:
+        return placed, None
+    return placed, remembering(this, restart)
 
 
 def placement_input(this: PlanInput) -> PlacementInput:

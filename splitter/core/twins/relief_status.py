@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+from splitter.core.labels_annotations import ANNOTATION_RELIEF
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, PodView
+from splitter.core.placeable import FEWEST
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, VerdictCause
-from splitter.core.relief.thresholds import thresholds_of
+from splitter.core.relief.thresholds import may_restart, thresholds_of
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.split_status.relief import HOT_NODES_MAX, MOVES_MAX
 
@@ -31,9 +33,24 @@ def created_since(move: ReliefMove, pods: Iterable[PodView]) -> list[PodView]:
 def never_fit(this: PlanInput) -> str:
     """Return why no replica of this workload is ever moved, as it is; empty where one may."""
     if this.source.stateful is not None:
-        return "a StatefulSet removes pods by their ordinals, so it cannot be relieved of a certain one"
+        return _never_fit_members(this)
     if this.source.max_surge < 1:
         return "its maxSurge is 0, so there is no room for one more"
+    return ""
+
+
+def _never_fit_members(this: PlanInput) -> str:
+    split, own = this.observed.split, this.source.annotations.get(ANNOTATION_RELIEF)
+    ordinals = "a StatefulSet removes pods by their ordinals, so it cannot be relieved of a certain one"
+    if split is None or split.ordinals is None:
+        return ordinals
+    if not may_restart(this.policy.relief, own):
+        return (
+            f"{ordinals}; that would be a restart, so it has to be asked for on the StatefulSet itself:"
+            f" {ANNOTATION_RELIEF}: cpu=85,restarts"
+        )
+    if this.source.replicas < FEWEST:
+        return f"of fewer than {FEWEST} members no majority is left while one restarts"
     return ""
 
 

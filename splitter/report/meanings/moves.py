@@ -229,10 +229,10 @@ REBALANCING: Final = {
     Reason.RELIEVING: Meaning(
         "Normal",
         "`splitter.io/relief`: a replica leaves a hot node, or prefers spot and comes from on-demand."
-        " One more is started first.",
+        " One more is started first; in placement mode a member is restarted.",
     ),
     Reason.RELIEVED: Meaning(
-        "Normal", "The new replica is ready on another node, and the one that was to leave was removed."
+        "Normal", "The new replica is ready on another node, and the one that was to leave is gone."
     ),
     Reason.RELIEF_UNDONE: Meaning(
         "Warning",

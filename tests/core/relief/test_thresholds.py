@@ -21,6 +21,7 @@ class TestThresholds:
         assert thresholds_of("cpu=85,memory=90") == Thresholds(both)
         assert thresholds_of("memory=90,cpu=85") == Thresholds(both)
         assert thresholds_of("cpu=100") == Thresholds({Resource.CPU: 100.0})
+        assert thresholds_of("memory=90,cpu=85,restarts") == Thresholds(both)
 
     def test_off_by_default(self) -> None:
         """Who writes nothing asks for nothing, and `off` undoes what the Namespace says."""
@@ -50,6 +51,10 @@ class TestThresholds:
             "cpu=85,",
             "cpu=85,memory=90,cpu=85",
             "cpu=85" + "," * 80,
+            "restarts",
+            "restarts,cpu=85",
+            "off,restarts",
+            "cpu=85,restarts,restarts",
         ],
     )
     def test_that_cannot_be_meant_say_what_to_write(self, text: str) -> None:
