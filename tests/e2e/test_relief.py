@@ -23,6 +23,14 @@ AT_LEAST: JsonObject = {
     "spec": {"limits": [{"type": "Container", "min": {"cpu": "50m"}}]},
 }
 
+# A machine without a replica would draw the new one, whatever is requested elsewhere.
+ONE_EACH: JsonObject = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
 
 @pytest.fixture
 def metrics(sandbox: Sandbox) -> Iterator[MetricsApi]:
@@ -132,10 +140,12 @@ def test_a_new_replica_is_kept_off_the_hot_node(
     spot = fleet.names("spot")
     app = manifest("web", len(spot), annotations={"splitter.io/relief": "cpu=85"}, ready_after="1s")
     app["metadata"]["labels"]["splitter.io/split"] = "enabled"
+    app["spec"]["template"]["spec"]["topologySpreadConstraints"] = [ONE_EACH]
     shop.apply(app)
     shop.wait_split(on_demand=0, spot=len(spot))
     shop.wait_steady()
-    hot = Counter(shop.nodes()).most_common()[-1][0]
+    assert sorted(shop.nodes()) == sorted(spot)
+    hot = spot[0]
     for node in {*spot, *shop.nodes()} - {hot}:
         shop.apply(pinned(f"ballast-{node}", node, "6"))
     shop.apply(pinned("hog", hot, "10m"))
