@@ -82,8 +82,11 @@ def with_pods(starts: StartTimes, pods: Sequence[PodView], now: datetime) -> Sta
     for _, pod in due:
         if pod.ready_since is not None:
             pools[pod.on_spot] = with_pod(pools[pod.on_spot], pod)
+    until = due[-1][0] if due else until
+    if until is None:
+        return NOTHING_LEARNED  # with a notice alone no field of the status could be written (manifests/crd.yaml)
     return StartTimes(
-        until=due[-1][0] if due else until,
+        until=until,
         notice_s=_notice_s(pods) or starts.notice_s,
         on_demand=pools[False],
         spot=pools[True],

@@ -124,6 +124,12 @@ class TestWhatIsKept:
         assert warned_s(after(started("web-2", 100), known=known)) == 120
         assert warned_s(NOTHING_LEARNED) == 30
 
+    def test_is_nothing_before_one_was_counted(self) -> None:
+        """A Split takes no notice without the time of the count, and then none of its status."""
+        first = started(start_s=None, on_spot=True, usual_notice_s=120.0)
+        assert after(first) == NOTHING_LEARNED
+        assert warned_s(after(replace(first, ready_since=NOW))) == 120
+
     def test_with_a_time_of_the_future_stops_nothing(self) -> None:
         """A clock that was set back: pods that are bound from now on count again."""
         known = StartTimes(until=NOW + timedelta(days=400))

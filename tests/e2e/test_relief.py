@@ -7,10 +7,12 @@ import pytest
 
 from e2e.support.metrics_api import MetricsApi
 from e2e.support.mortal import Mortal
+from e2e.support.placed import POLICY, Placed, needs_placement
 from e2e.support.shop import JsonObject, Shop, manifest
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.nodes import NODES
 
 N = 6
 # Of the 8 CPUs of a machine: six replicas make it hot, and with four it is as cool as it has to be.
@@ -23,6 +25,7 @@ AT_LEAST: JsonObject = {
     "spec": {"limits": [{"type": "Container", "min": {"cpu": "50m"}}]},
 }
 
+ZONE = "topology.kubernetes.io/zone"
 # A machine without a replica would draw the new one, whatever is requested elsewhere.
 ONE_EACH: JsonObject = {
     "maxSkew": 1,
@@ -220,3 +223,43 @@ def test_it_dies_at_each_write_of_a_move(
         assert watched.lowest() == N
         assert watched.highest() <= N + 1
         assert "lastLoss" not in shop.status()["rebalance"]
+
+
+@pytest.fixture
+def placing(sandbox: Sandbox) -> Iterator[None]:
+    """Have the API server place pods; in other tests it does not."""
+    sandbox.kubectl("apply", "-f", POLICY)
+    yield
+    sandbox.kubectl("delete", "-f", POLICY)
+
+
+@pytest.mark.e2e
+@needs_placement
+@pytest.mark.usefixtures("placing")
+def test_a_member_restarts_off_a_hot_node(
+    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
+) -> None:
+    """Where its StatefulSet asks for that itself: one, in its own pool, and the others serve."""
+    db = Placed(shop)
+    db.create(0, {"splitter.io/relief": "cpu=85,restarts", "splitter.io/on-demand-base": "0"})
+    db.label()
+    shop.until(lambda: db.placed_by() == [], "the policy to know it")
+    db.scale(3)  # so that none has to move, which would keep all of them for an hour
+    db.wait_placed([], [0, 1, 2])
+    zones = {raw["metadata"]["name"]: raw["metadata"]["labels"][ZONE] for raw in sandbox.api.list(NODES)}
+    of_zone = Counter(zones[node] for node in fleet.names("spot"))
+    # The scheduler prefers the zone that has no member: there has to be a cool machine in it.
+    hot = next(node for node in map(db.node_of, range(3)) if of_zone[zones[node]] > 1)
+    [name] = [f"db-{k}" for k in range(3) if db.node_of(k) == hot]
+    before = db.uids()
+    shop.apply(pinned("hog", hot, "3"))
+    metrics.uses("hog", 8 * 1000 - USED_M - 400)
+    metrics.uses("db", USED_M)
+    with db.watch() as watched:
+        sandbox.kubectl("apply", "-f", right)
+        said = shop.reported("Relieved", f"{name} has left", name="db")
+        assert said.startswith(f"{name} has left {hot}, and is ready on spot-")
+        assert watched.lowest() == 2
+    assert db.is_placed([], [0, 1, 2])
+    after = db.uids()
+    assert {one for one in before if before[one] != after[one]} == {name}
