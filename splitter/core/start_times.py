@@ -84,7 +84,7 @@ def with_pods(starts: StartTimes, pods: Sequence[PodView], now: datetime) -> Sta
             pools[pod.on_spot] = with_pod(pools[pod.on_spot], pod)
     until = due[-1][0] if due else until
     if until is None:
-        return NOTHING_LEARNED  # with a notice alone no field of the status could be written (manifests/crd.yaml)
+        return NOTHING_LEARNED  # of a notice alone the CRD takes nothing, nor any other field of the status
     return StartTimes(
         until=until,
         notice_s=_notice_s(pods) or starts.notice_s,

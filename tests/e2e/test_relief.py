@@ -226,7 +226,7 @@ def test_it_dies_at_each_write_of_a_move(
 
 
 @pytest.fixture
-def placing(sandbox: Sandbox) -> Iterator[None]:
+def placement_policy(sandbox: Sandbox) -> Iterator[None]:
     """Have the API server place pods; in other tests it does not."""
     sandbox.kubectl("apply", "-f", POLICY)
     yield
@@ -235,7 +235,7 @@ def placing(sandbox: Sandbox) -> Iterator[None]:
 
 @pytest.mark.e2e
 @needs_placement
-@pytest.mark.usefixtures("placing")
+@pytest.mark.usefixtures("placement_policy")
 def test_a_member_restarts_off_a_hot_node(
     shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
 ) -> None:
