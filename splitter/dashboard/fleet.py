@@ -81,7 +81,7 @@ def figures(model: Model) -> Figures:
         at_rest=sum(one.state == State.STEADY for one in statuses),
         desired=sum(one.desired for one in statuses),
         ready=sum(one.ready for one in statuses),
-        going=sum(one.on_demand.doomed + one.spot.doomed for one in statuses),
+        going=sum(one.doomed for one in statuses),
         cover=sum(one.cover for one in statuses),
         on_spot=spot / (spot + on_demand) if spot + on_demand else None,
         saved=model.saved.ratio(None),

@@ -22,8 +22,7 @@ def shown(status: SplitStatus) -> SplitStatus:
 
 def counts_of(status: SplitStatus) -> tuple[int, int, int, int]:
     """Return replicas wanted, ready on on-demand, ready on spot, and on nodes that go (`Moment`)."""
-    on_demand, spot = status.on_demand, status.spot
-    return status.desired, on_demand.ready, spot.ready, on_demand.doomed + spot.doomed
+    return status.desired, status.on_demand.ready, status.spot.ready, status.doomed
 
 
 def move_of(decision: PastDecision) -> tuple[Pool, int, int] | None:

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from e2e.support.shop import CAPACITY
 from splitter.core.split_status.usage import Amounts, Use
 from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
 from splitter.sandbox.timeline import Between
 
-CAPACITY = "karpenter.sh/capacity-type"
 USES = {"on-demand": Use.ON_DEMAND, "spot": Use.SPOT}
 NEAR = 0.02
 """The part of a bill by which what is counted may differ from it."""

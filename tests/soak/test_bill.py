@@ -2,7 +2,8 @@
 
 import pytest
 
-from soak.bill import CAPACITY, Billed, beside, bill
+from e2e.support.shop import CAPACITY
+from soak.bill import Billed, beside, bill
 from splitter.core.split_status.usage import Amount, Use
 from splitter.sandbox import Instant
 from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording

@@ -78,7 +78,7 @@ def consider(this: PlanInput) -> Plan:
         report = (EnsureSplit(takes_over=False),) if reports else ()
         again_s = this.rules.look_again_s
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
-    placed = _placed(this)
+    placed = _placed(this, placement_input(this))
     wanted = ", ".join(map(str, placed.ordinals)) or "none"
     note = Note(
         Reason.TAKEN_OVER,
@@ -102,8 +102,8 @@ def _objection(this: PlanInput) -> Note | None:
 
 def keep(this: PlanInput) -> Plan:
     """Keep the ordinals in force, remove what no node has any more, move at most one member."""
-    placed = _placed(this)
-    placed, remembered = _relieved(this, placed, rested=_is_at_rest(placed))
+    members = placement_input(this)
+    placed, remembered = _relieved(this, members, _placed(this, members))
     try:
         actions = _actions(this, placed)
     except ValueError as problem:
@@ -144,21 +144,21 @@ def _planned(this: PlanInput, placed: Placed, plan: Plan) -> Plan:
     )
 
 
-def _placed(this: PlanInput) -> Placed:
+def _placed(this: PlanInput, members: PlacementInput) -> Placed:
     persisted = this.observed.rebalance
     restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
     persisted = replace(persisted, restarts=restarts)
-    return place(placement_input(this), this.policy, persisted, this.rules.tuning)
+    return place(members, this.policy, persisted, this.rules.tuning)
 
 
 def _is_at_rest(placed: Placed) -> bool:
     return not placed.moving and placed.verdict.reason is Reason.BALANCED
 
 
-def _relieved(this: PlanInput, placed: Placed, *, rested: bool) -> tuple[Placed, ReliefStatus | None]:
+def _relieved(this: PlanInput, members: PlacementInput, placed: Placed) -> tuple[Placed, ReliefStatus | None]:
     """Return it with the restart of a member on a hot node, if one is due; and what to remember of that."""
     observed, source, hot = this.observed, this.source, this.observed.hot_nodes
-    known, members = observed.reported.relief, placement_input(this)
+    known = observed.reported.relief
     if hot is None or this.policy.freeze or this.policy.dry_run:
         return placed, None
     landed = relief.landed(members, known.moves[-1], hot) if known.moves else None
@@ -171,7 +171,7 @@ def _relieved(this: PlanInput, placed: Placed, *, rested: bool) -> tuple[Placed,
     pod = next((m.pod for m in members.members if m.pod is not None and m.pod.uid == uid), None)
     pool = relief.leaves_from(observed, source, pod) if pod is not None else None
     held = relief.why_none_leaves(observed, source, placed.state)
-    if held or not rested or pod is None or pod.node_uid is None or pool is None:
+    if held or not _is_at_rest(placed) or pod is None or pod.node_uid is None or pool is None:
         return placed, None
     placed = relief.relieved(members, placed, hot.leaves, pool, this.rules.tuning)
     if placed.evict is None or (restart := relief.begun(observed, pod, pool, source.replicas)) is None:

@@ -153,6 +153,11 @@ class SplitStatus(Kept):
     """Who wrote spec.replicas in them; of a Deployment, nobody."""
     conflict: bool = kept("conflict", is_true)
 
+    @property
+    def doomed(self) -> int:
+        """Replicas of both pools on nodes that are announced to go: they serve, and count as not ready."""
+        return self.on_demand.doomed + self.spot.doomed
+
     def to_json(self) -> dict[str, Any]:
         """Return it in JSON's own types; of what was never reported only what is remembered."""
         return self._written(always=bool(self.state))
