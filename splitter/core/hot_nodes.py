@@ -4,6 +4,19 @@
 """
 
 from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class Aim(StrEnum):
+    """What a move of a replica is for."""
+
+    COOL = "cool"
+    """Its node is hot."""
+    SPOT = "spot"
+    """It prefers spot, and stands on on-demand."""
+    SPREAD = "spread"
+    """It stands where its own spread constraints allow fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,15 +25,16 @@ class LeavingReplica:
 
     pod_uid: str
     why: str
-    to_spot: bool = False
-    """Its node is not hot: it is to stand on spot."""
+    aim: Aim = Aim.COOL
     keep_off: tuple[str, ...] = ()
     """The nodes that a hint is to keep the new one off; none: no hint is given, or it was asked for."""
+    crowded: frozenset[str] = frozenset()
+    """On which nodes it would be spread no better."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotNodes:
-    """What is known of hot nodes and of spot, as far as it matters for one workload; nodes by name."""
+    """What is known of hot nodes and bad places, as far as it matters for one workload; nodes by name."""
 
     paused: str = ""
     """Why nothing is relieved anywhere."""
@@ -35,5 +49,7 @@ class HotNodes:
     """Why the scheduler is given no hint, where it should be."""
     left: str = ""
     """Why none of its replicas leaves a hot node now."""
-    off_spot: str = ""
-    """How many of its replicas prefer spot and stand on on-demand, and why none comes now."""
+    crowded: frozenset[str] = frozenset()
+    """On which a replica that is moved to be spread may not stay."""
+    badly_placed: str = ""
+    """How many of its replicas are off spot, or not spread as they ask, and why none moves now."""

@@ -18,7 +18,7 @@ from splitter.core.model import (
 )
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
-from splitter.core.nodes.fit import PodRequest
+from splitter.core.nodes.fit import PodRequest, SpreadConstraint
 from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, Refusal
 from splitter.core.placeable import Runs
 from splitter.core.split_status import SplitStatus
@@ -119,6 +119,7 @@ class TwinRecord:
     deleting: bool
     paused: bool
     request: PodRequest  # what one of its pods asks the scheduler for
+    spreads: tuple[SpreadConstraint, ...]  # and how its pods are to be spread
     edits: tuple[Edit, ...]
     owned: str  # which fields of its pod template are ours
     created: datetime

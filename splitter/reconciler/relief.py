@@ -7,19 +7,16 @@ computed. The decision is `core.relief`'s, over the whole cluster; a move is its
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from splitter.core.actions import CreatePlaceholder
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.labels_annotations import HELD_FOR_RELIEF
 from splitter.core.model import Observation, SpotAffinity, seconds_between
 from splitter.core.names import Key
-from splitter.core.nodes.facts import Health, Tier
-from splitter.core.nodes.fit import NodeHeadroom
 from splitter.core.placement.relief import is_asked, why_none_leaves
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import State
@@ -30,7 +27,6 @@ from splitter.core.relief.model import (
     Amounts,
     Cluster,
     PastMove,
-    Sample,
     Tuning,
     WorkloadLoad,
 )
@@ -42,15 +38,11 @@ from splitter.kube.listed import Reader
 from splitter.kube.quotas import lacks_room
 from splitter.kube.real_use import Queries, RealUse, real_use, used_by_prometheus
 from splitter.reconciler.relief_cluster import (
-    Admitted,
-    Members,
-    admitting,
-    alarm_of,
-    amounts_of,
+    KnownWorkload,
+    cluster_of,
     member_loads,
-    node_load,
     replica_loads,
-    with_members,
+    spread_loads,
 )
 from splitter.reconciler.status_writer import StatusWriter
 from splitter.report import metrics
@@ -63,8 +55,6 @@ _LEFT_MAX = 3
 _NO_HINT = "the scheduler gets no hint"
 # What the API server says of a refused hint; a Split has room for more than one sentence.
 _WHY_MAX = 200
-# The scheduler tries every pod again within five minutes: who waits longer waits for something else.
-_WAITS_S = 300.0
 # A reader that hangs is asked again at the next look.
 _LONGEST_READ_S = 30.0
 
@@ -106,18 +96,6 @@ class Unwatched:
         """Look at nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the last reconcile of a workload has seen, in so far as relief needs it."""
-
-    load: WorkloadLoad
-    moves: tuple[PastMove, ...]
-    members: Members = ()
-    """Of a StatefulSet that asks for restarts; empty of twins."""
-    one_a_node: bool = False
-    """No two of its pods may stand on one node."""
-
-
 class HotNodesWatch:
     """What is known of real use, and of those who ask for relief."""
 
@@ -143,10 +121,9 @@ class HotNodesWatch:
         self._interval_s = interval_s
         self._measure = measure
         self._reservations = reservations
-        self._known: dict[Key, _Known] = {}
+        self._known: dict[Key, KnownWorkload] = {}
         self._views: dict[Key, HotNodes] = {}
-        self._history: Mapping[str, tuple[Sample, ...]] = {}
-        self._spot_room: Mapping[Key, datetime] = {}
+        self._last = Relief()
         self._looks = 0  # in a row that were not paused
         self._blind = 0  # looks in a row that said nothing
         self._asked = asyncio.Event()
@@ -173,7 +150,7 @@ class HotNodesWatch:
                 self._end_of(one, remembered.current, observed.now),
                 one.to_node_uid,
                 one.taken_back,
-                one.to_spot,
+                one.aim,
             )
             for one in remembered.moves
             if seconds_between(observed.now, one.at) < SKEW_S  # of the future is what somebody made up
@@ -188,7 +165,14 @@ class HotNodesWatch:
             soak_s = (planned.rebalance or observed.reported.rebalance).soak(in_force.policy.soak_s)
             load = replace(load, spot_soak_s=soak_s)
         load = replace(load, restarts=source.stateful is not None and not asked)
-        self._known[key] = _Known(load, moves, members, one_a_node=bool(source.one_a_node))
+        asks = {twin.pool: twin.spreads for twin in self._cache.twins.find("source", key)}
+        self._known[key] = KnownWorkload(
+            load,
+            moves,
+            members,
+            one_a_node=bool(source.one_a_node),
+            spreads=spread_loads(observed, asks),
+        )
         view = self.view(key)
         if (left := view.leaves) is not None:
             if remembered.current is not None:
@@ -225,7 +209,7 @@ class HotNodesWatch:
                 logger.exception("a look at real use failed, this is a bug of splitter's; it is taken again")
             if not any(one.load.thresholds is not None for one in self._known.values()):
                 self._asked.clear()
-                self._history, self._spot_room, self._looks, self._views = {}, {}, 0, {}
+                self._last, self._looks, self._views = Relief(), 0, {}
                 metrics.relief(0, paused=False)
             await asyncio.sleep(self._interval_s)
 
@@ -237,23 +221,20 @@ class HotNodesWatch:
             return RealUse(missing=f"the source of real use did not answer within {_LONGEST_READ_S:.0f} s")
 
     async def _look(self, used: RealUse, now: datetime) -> None:
-        cluster = self._cluster(used, now)
+        cluster = cluster_of(self._cache, list(self._known.values()), used, now)
         if used.missing:
-            answer = Relief((), {}, paused=used.missing)
+            answer = Relief(paused=used.missing)
         else:
             past = tuple(move for one in self._known.values() for move in one.moves)
             # In a thread: thousands of replicas take a second, and a notice waits for nothing here.
-            answer = await asyncio.to_thread(
-                relieve, cluster, self._history, past, self._tuning, self._spot_room
-            )
+            answer = await asyncio.to_thread(relieve, cluster, self._last, past, self._tuning)
         blind = bool(answer.paused) and answer.paused != cluster.alarm
         self._blind = self._blind + 1 if blind else 0
         if blind and self._looks and self._blind < self._tuning.samples:
             # One answer that does not come ends no move and nothing that was measured, and begins no move.
             self._views = {key: replace(view, leaves=None) for key, view in self._views.items()}
             return
-        self._spot_room = answer.spot_room
-        self._history, self._looks = answer.history, 0 if blind else self._looks + 1
+        self._last, self._looks = answer, 0 if blind else self._looks + 1
         metrics.relief(len(answer.hot), paused=bool(answer.paused))
         leaving = {one.workload: await self._leaving(one, cluster) for one in answer.moves}
         hot = frozenset(answer.hot)
@@ -263,6 +244,7 @@ class HotNodesWatch:
             before = self._views.get(key)
             last = before.unhinted if before is not None else ""  # which is said until the next move
             leaves, unhinted = leaving.get(key, (None, last))
+            moving = any(move.ended is None for move in one.moves)
             stands_on = sorted(hot & {replica.node for replica in one.load.replicas})
             view = HotNodes(
                 paused=answer.paused if blind else "",
@@ -272,9 +254,9 @@ class HotNodesWatch:
                 leaves=leaves,
                 unhinted=unhinted,
                 left=_left(answer, stands_on, cluster),
-                off_spot=answer.off_spot.get(key, ""),
+                crowded=_crowded(leaves, before if moving else None),
+                badly_placed=answer.badly_placed.get(key, ""),
             )
-            moving = any(move.ended is None for move in one.moves)
             self._views[key] = view
             if before is None or leaves is not None or moving or _differs(before, view):
                 self._enqueue(key)
@@ -289,63 +271,7 @@ class HotNodesWatch:
             asked = _requests_of(wanted.pod_uid, cluster)
             why = await lacks_room(self._reader, wanted.workload.namespace, len(keep_off), asked)
             keep_off, unhinted = ((), f"{_NO_HINT}: {why}") if why else (keep_off, "")
-        return LeavingReplica(wanted.pod_uid, wanted.why, wanted.to_spot, keep_off), unhinted
-
-    def _cluster(self, used: RealUse, now: datetime) -> Cluster:
-        """Return this moment as relief looks at it; where a twin may stand is asked once for all alike."""
-        loads = [one.load for one in self._known.values()]
-        if used.missing:
-            return Cluster(now)
-        nodes = list(self._cache.headroom(now))
-        alarm = next((alarm_of(node) for node in nodes if self._is_alarming(node)), "")
-        admitted: Admitted = {}
-        workloads = tuple(self._with_nodes(one, nodes, admitted) for one in self._known.values())
-        pods = {
-            replica.uid: sample
-            for load in loads
-            for replica in load.replicas
-            if (sample := used.pods.get((load.key.namespace, replica.pod))) is not None
-        }
-        return Cluster(
-            now=now,
-            nodes=tuple(map(node_load, nodes)),
-            workloads=workloads,
-            node_samples=used.nodes,
-            pod_samples=pods,
-            waiting=self._waiting(now),
-            alarm=alarm,
-        )
-
-    def _waiting(self, now: datetime) -> tuple[Amounts, ...]:
-        """Return what pods request that wait for a node: not those that have waited in vain for long."""
-        pods = (
-            pod.requests
-            for pod in self._cache.pods.values()
-            if pod.node is None
-            and not (pod.terminating or pod.finished or pod.held_for.startswith(HELD_FOR_RELIEF))
-            and seconds_between(pod.created, now) < _WAITS_S
-        )
-        return tuple(amounts_of(dict(requests)) for requests in sorted(set(pods)))
-
-    def _is_alarming(self, node: NodeHeadroom) -> bool:
-        """Whether a node goes or is gone under a workload that is split; a cordon may stay for ever."""
-        state = node.node
-        goes = state.health in {Health.DOOMED, Health.GONE} and state.tier is not Tier.CORDON
-        return goes and self._cache.carries_split(state.name)
-
-    def _with_nodes(
-        self,
-        known: _Known,
-        nodes: Sequence[NodeHeadroom],
-        admitted: Admitted,
-    ) -> WorkloadLoad:
-        load = known.load
-        if known.members:
-            return with_members(load, known.members, nodes, admitted, one_a_node=known.one_a_node)
-        requests = {record.pool: record.request for record in self._cache.twins.find("source", load.key)}
-        names = {pool: admitting(request, nodes, admitted) for pool, request in requests.items()}
-        replicas = tuple(replace(one, may_run_on=names.get(one.pool, frozenset())) for one in load.replicas)
-        return replace(load, replicas=replicas)
+        return LeavingReplica(wanted.pod_uid, wanted.why, wanted.aim, keep_off, wanted.crowded), unhinted
 
 
 def watch_of(
@@ -384,7 +310,13 @@ def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
 
 
 def _differs(before: HotNodes, after: HotNodes) -> bool:
-    return replace(before, avoid=after.avoid, leaves=after.leaves) != after
+    return replace(before, avoid=after.avoid, leaves=after.leaves, crowded=after.crowded) != after
+
+
+def _crowded(leaves: LeavingReplica | None, before: HotNodes | None) -> frozenset[str]:
+    """Return where a replica that is moved to be spread may not stay: as its move was chosen."""
+    known = leaves or before
+    return known.crowded if known is not None else frozenset()
 
 
 def _hints(planned: Plan) -> bool:

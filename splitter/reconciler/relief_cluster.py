@@ -1,29 +1,44 @@
 """Turns what the cache and a reconcile know into what `core.relief` looks at."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from splitter.core.desired.scheduling import ReservationRules
-from splitter.core.model import Observation, PodView, Pool, SourceView
-from splitter.core.nodes.facts import Health
-from splitter.core.nodes.fit import NodeHeadroom, PodRequest, may_run_on
+from splitter.core.labels_annotations import HELD_FOR_RELIEF
+from splitter.core.model import Observation, PodView, Pool, SourceView, seconds_between
+from splitter.core.nodes.facts import Health, Tier
+from splitter.core.nodes.fit import NodeHeadroom, PodRequest, SpreadConstraint, Toleration, may_run_on
 from splitter.core.placeable import Reach
 from splitter.core.placement.relief import leaves_from
 from splitter.core.placement.reservations import placeholder_manifest
-from splitter.core.relief.model import Amounts, NodeLoad, Qos, ReplicaLoad, WorkloadLoad
+from splitter.core.relief.model import (
+    Amounts,
+    Cluster,
+    NodeLoad,
+    PastMove,
+    Qos,
+    ReplicaLoad,
+    SpreadLoad,
+    WorkloadLoad,
+)
 from splitter.kube import parse
+from splitter.kube.cache import Cache
+from splitter.kube.real_use import RealUse
 
-Admitted = dict[tuple[object, ...], frozenset[str]]
+_Admitted = dict[tuple[object, ...], frozenset[str]]
 """By what a twin asks of a node: the names of those that would do."""
 
+# The scheduler tries every pod again within five minutes: who waits longer waits for something else.
+_WAITS_S: Final = 300.0
 # Above the value of any PriorityClass.
 _AFTER_ALL: Final = 2**32
 
 
-def admitting(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: Admitted) -> frozenset[str]:
+def _admitting(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: _Admitted) -> frozenset[str]:
     """Return the nodes, by name, that let such a pod onto them; asked once for all that ask alike."""
     where = (tuple(sorted(request.node_selector.items())), request.affinity, request.tolerations)
     if where not in admitted:
@@ -51,6 +66,44 @@ def _load_of(pod: PodView, pool: Pool) -> ReplicaLoad:
     )
 
 
+def spread_loads(
+    observed: Observation, constraints: Mapping[Pool, tuple[SpreadConstraint, ...]]
+) -> tuple[tuple[Pool, SpreadLoad], ...]:
+    """Return the constraints of each twin, with whom they count; where they count is not known yet."""
+    holders = [(twin.pool, rs) for twin in observed.twins for rs in twin.replica_sets if rs.pods]
+    uids = {rs.uid: frozenset(pod.uid for pod in rs.pods if pod.counts) for _, rs in holders}
+    spreads = []
+    for pool, own in holders:
+        for one in constraints.get(pool, ()):
+            like = (rs for _, rs in holders if one.counts(rs.template_labels, own.template_labels))
+            counted = frozenset[str]().union(*(uids[rs.uid] for rs in like))
+            spreads.append((pool, SpreadLoad(one, uids[own.uid], counted)))
+    return tuple(spreads)
+
+
+def _with_domains(
+    spread: SpreadLoad,
+    beside: Collection[SpreadConstraint],
+    request: PodRequest,
+    nodes: Sequence[NodeHeadroom],
+    admitted: _Admitted,
+) -> SpreadLoad:
+    """Return a constraint with where it counts: as the scheduler, on nodes that have all keys of its kind."""
+    one = spread.constraint
+    if not one.honors_affinity:
+        request = replace(request, node_selector={}, affinity=())
+    if not one.honors_taints:
+        request = replace(request, tolerations=(Toleration(operator="Exists"),))
+    names = _admitting(request, nodes, admitted)
+    keys = {other.key for other in beside if other.strict is one.strict}
+    domains = {
+        node.node.name: node.node.labels[one.key]
+        for node in nodes
+        if node.node.name in names and keys <= node.node.labels.keys()
+    }
+    return replace(spread, domains=domains)
+
+
 Members = tuple[tuple[ReplicaLoad, PodRequest | None], ...]
 """The members of a StatefulSet, and where each may stand; None: it is not to be restarted."""
 
@@ -74,18 +127,18 @@ def member_loads(observed: Observation, source: SourceView, rules: ReservationRu
     return tuple(members)
 
 
-def with_members(
+def _with_members(
     load: WorkloadLoad,
     members: Members,
     nodes: Sequence[NodeHeadroom],
-    admitted: Admitted,
+    admitted: _Admitted,
     *,
     one_a_node: bool,
 ) -> WorkloadLoad:
     """Return a StatefulSet with where each of its members may stand; `one_a_node`: no two on the same."""
     taken = frozenset(one.node for one, _ in members) if one_a_node else frozenset[str]()
     replicas = tuple(
-        one if request is None else replace(one, may_run_on=admitting(request, nodes, admitted) - taken)
+        one if request is None else replace(one, may_run_on=_admitting(request, nodes, admitted) - taken)
         for one, request in members
     )
     return replace(load, replicas=replicas)
@@ -96,7 +149,83 @@ def amounts_of(resources: dict[str, int]) -> Amounts:
     return Amounts(float(resources.get("cpu", 0)), float(resources.get("memory", 0)))
 
 
-def node_load(one: NodeHeadroom) -> NodeLoad:
+# --- the whole cluster ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWorkload:
+    """What the last reconcile of a workload has seen, in so far as relief needs it."""
+
+    load: WorkloadLoad
+    moves: tuple[PastMove, ...]
+    members: Members = ()
+    """Of a StatefulSet that asks for restarts; empty of twins."""
+    one_a_node: bool = False
+    """No two of its pods may stand on one node."""
+    spreads: tuple[tuple[Pool, SpreadLoad], ...] = ()
+    """How the pods of each twin ask to be spread."""
+
+
+def cluster_of(cache: Cache, known: Sequence[KnownWorkload], used: RealUse, now: datetime) -> Cluster:
+    """Return this moment as relief looks at it; where a twin may stand is asked once for all alike."""
+    if used.missing:
+        return Cluster(now)
+    nodes = list(cache.headroom(now))
+    admitted: _Admitted = {}
+    pods = {
+        replica.uid: sample
+        for one in known
+        for replica in one.load.replicas
+        if (sample := used.pods.get((one.load.key.namespace, replica.pod))) is not None
+    }
+    return Cluster(
+        now=now,
+        nodes=tuple(map(_node_load, nodes)),
+        workloads=tuple(_with_nodes(cache, one, nodes, admitted) for one in known),
+        node_samples=used.nodes,
+        pod_samples=pods,
+        waiting=_waiting(cache, now),
+        alarm=next((_alarm_of(node) for node in nodes if _is_alarming(cache, node)), ""),
+    )
+
+
+def _with_nodes(
+    cache: Cache, known: KnownWorkload, nodes: Sequence[NodeHeadroom], admitted: _Admitted
+) -> WorkloadLoad:
+    load = known.load
+    if known.members:
+        return _with_members(load, known.members, nodes, admitted, one_a_node=known.one_a_node)
+    twins = {record.pool: record for record in cache.twins.find("source", load.key)}
+    names = {pool: _admitting(twin.request, nodes, admitted) for pool, twin in twins.items()}
+    replicas = tuple(replace(one, may_run_on=names.get(one.pool, frozenset())) for one in load.replicas)
+    spreads = tuple(
+        _with_domains(spread, twins[pool].spreads, twins[pool].request, nodes, admitted)
+        for pool, spread in known.spreads
+        if pool in twins
+    )
+    return replace(load, replicas=replicas, spreads=spreads)
+
+
+def _waiting(cache: Cache, now: datetime) -> tuple[Amounts, ...]:
+    """Return what pods request that wait for a node: not those that have waited in vain for long."""
+    pods = (
+        pod.requests
+        for pod in cache.pods.values()
+        if pod.node is None
+        and not (pod.terminating or pod.finished or pod.held_for.startswith(HELD_FOR_RELIEF))
+        and seconds_between(pod.created, now) < _WAITS_S
+    )
+    return tuple(amounts_of(dict(requests)) for requests in sorted(set(pods)))
+
+
+def _is_alarming(cache: Cache, node: NodeHeadroom) -> bool:
+    """Whether a node goes or is gone under a workload that is split; a cordon may stay for ever."""
+    state = node.node
+    goes = state.health in {Health.DOOMED, Health.GONE} and state.tier is not Tier.CORDON
+    return goes and cache.carries_split(state.name)
+
+
+def _node_load(one: NodeHeadroom) -> NodeLoad:
     """Return a node, with what is requested there."""
     state = one.node
     return NodeLoad(
@@ -110,6 +239,6 @@ def node_load(one: NodeHeadroom) -> NodeLoad:
     )
 
 
-def alarm_of(one: NodeHeadroom) -> str:
+def _alarm_of(one: NodeHeadroom) -> str:
     """Say that a node goes."""
     return f"{one.node.name} is going or gone ({one.node.signal}), and what stood there comes first"

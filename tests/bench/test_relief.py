@@ -97,10 +97,10 @@ def test_a_decision(hot: int) -> None:
     for headroom, moves in ((True, Tuning().moves_per_cycle), (False, 0)):
         cluster = crowded(hot, headroom=headroom)
         samples = {one.uid: (cluster.node_samples[one.name],) * Tuning().samples for one in cluster.nodes}
-        taken, answer = [], Relief((), {})
+        taken, answer = [], Relief()
         for _ in range(LOOKS):
             began_s = time.process_time()
-            answer = relieve(cluster, samples, ())
+            answer = relieve(cluster, Relief(history=samples), ())
             taken.append(time.process_time() - began_s)
         assert len(answer.hot) == hot
         assert len(answer.moves) == moves

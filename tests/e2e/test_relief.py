@@ -196,7 +196,34 @@ def test_what_prefers_spot_comes_to_spot(
         assert watched.lowest() == N
         assert watched.highest() <= N + 1
     moves = shop.status()["relief"]["moves"]
-    assert [move["toSpot"] for move in moves] == [True] * len(moves)
+    assert [move["aim"] for move in moves] == ["spot"] * len(moves)
+
+
+@pytest.mark.e2e
+def test_replicas_that_crowd_one_node_are_spread(
+    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
+) -> None:
+    """The other machines came later: the workload is brought to keep its own constraint, and nobody misses one."""
+    full, *empty = fleet.names("spot")
+    sandbox.kubectl("cordon", *empty)
+    app = manifest("web", 2, annotations={"splitter.io/relief": "cpu=85"}, ready_after="1s")
+    app["metadata"]["labels"]["splitter.io/split"] = "enabled"
+    app["spec"]["template"]["spec"]["topologySpreadConstraints"] = [ONE_EACH | {"nodeTaintsPolicy": "Honor"}]
+    shop.apply(app)
+    shop.wait_split(on_demand=0, spot=2)
+    assert set(shop.nodes()) == {full}
+    metrics.uses("web", 100)
+    sandbox.kubectl("apply", "-f", right)
+    with shop.watch() as watched:
+        sandbox.kubectl("uncordon", *empty)
+        said = shop.reported("Relieving", f"{full} holds 2 of its replicas and")
+        assert said.startswith("scale spot 2 -> 3 (+1): web-")
+        shop.reported("Relieved", "goes, the new replica is ready elsewhere")
+        assert watched.lowest() == 2
+        assert watched.highest() <= 3
+    assert len(set(shop.nodes())) == 2
+    assert [move["aim"] for move in shop.status()["relief"]["moves"]] == ["spread"]
+    assert costs(shop) == []
 
 
 @pytest.mark.campaign

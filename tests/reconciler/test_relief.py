@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,12 +12,12 @@ from builders import KEY, NOW, observation, pod, replica_set, source, split, twi
 from splitter.core.actions import CreatePlaceholder
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.handover import Step
-from splitter.core.hot_nodes import HotNodes, LeavingReplica
+from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Attachment, Note, Observation, Pool, RelatedObjects, SpotAffinity
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.nodes.facts import CapacityClass, Health, NodeState
-from splitter.core.nodes.fit import NodeHeadroom, PodRequest
+from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
+from splitter.core.nodes.fit import MatchExpression, NodeHeadroom, PodRequest, SpreadConstraint
 from splitter.core.placeable import Reach
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import Reason, State
@@ -36,22 +36,30 @@ from splitter.settings import Settings
 
 GIB = 1024**3
 ALLOCATABLE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
+OF_WEB = MatchExpression("app", "In", ("web",))
+CLOSED = Taint("dedicated", "others", "NoSchedule")
 
 
+@dataclass
 class Twin:
     """What the cache knows of a twin."""
 
-    pool = Pool.SPOT
-    request = PodRequest({"cpu": 100, "memory": GIB})
+    request: PodRequest
+    spreads: tuple[SpreadConstraint, ...]
+    pool: Pool = Pool.SPOT
 
 
 class Twins:
     """The index of twins."""
 
+    def __init__(self, spreads: tuple[SpreadConstraint, ...] = ()) -> None:
+        self.spreads = spreads
+        self.request = PodRequest({"cpu": 100, "memory": GIB})
+
     def find(self, index: str, key: Key) -> tuple[Twin, ...]:
         """Return the one."""
         assert index == "source"
-        return (Twin(),) if key == KEY else ()
+        return (Twin(self.request, self.spreads),) if key == KEY else ()
 
 
 class Pods:
@@ -82,10 +90,11 @@ class Quotas:
 class Cache:
     """Two spot nodes: one is full of use, the other empty."""
 
-    twins = Twins()
-
     def __init__(self) -> None:
         self.doomed = ""
+        self.twins = Twins()
+        self.labels: dict[str, dict[str, str]] = {}
+        self.taints: dict[str, tuple[Taint, ...]] = {}
         self.pods = Pods()
         self.nodes = {"hot-1": CapacityClass.SPOT, "cool-1": CapacityClass.SPOT}
 
@@ -100,6 +109,8 @@ class Cache:
                     capacity,
                     Health.DOOMED if name == self.doomed else Health.HEALTHY,
                     allocatable=ALLOCATABLE,
+                    labels=self.labels.get(name, {}),
+                    taints=self.taints.get(name, ()),
                 ),
                 {"cpu": 800, "memory": 8 * GIB, "pods": 8},
             )
@@ -294,14 +305,14 @@ class TestToSpot:
         one.watch.saw(*seen(affinity=SpotAffinity.PREFERRED))
         view = one.look(10, full=6400)
         assert (view.leaves, view.hot) == (None, ())
-        assert view.off_spot == (
+        assert view.badly_placed == (
             "8 of its replicas prefer spot and stand on on-demand:"
             " spot has room, and is to have it for 600 s first"
         )
         one.enqueued.clear()
         leaves = one.look(full=6400).leaves
         assert leaves is not None
-        assert (leaves.to_spot, leaves.why) == (True, "hot-1 is on-demand, and spot has had room for 600 s")
+        assert (leaves.aim, leaves.why) == (Aim.SPOT, "hot-1 is on-demand, and spot has had room for 600 s")
         assert one.enqueued == [KEY]
 
     def test_after_losses_the_soak_is_the_longer_one(self) -> None:
@@ -317,7 +328,7 @@ class TestToSpot:
         one = self.watch()
         one.watch.saw(*seen())
         view = one.look(30, full=6400)
-        assert (view.leaves, view.off_spot) == (None, "")
+        assert (view.leaves, view.badly_placed) == (None, "")
 
     def test_the_soak_begins_anew_when_real_use_is_not_known(self) -> None:
         """Three looks without an answer: nobody knows whether spot had room."""
@@ -374,6 +385,97 @@ def waiting_pod(**fields: object) -> PodRecord:
 
 
 PLACEHOLDER = CreatePlaceholder(Pool.SPOT, "relief/hot-1", "{}", "hot-1")
+
+
+class TestSpread:
+    """Eight replicas on one of two spot nodes, which they are to share."""
+
+    @staticmethod
+    def watch(**fields: object) -> Watch:
+        """Return a watch over both, and over what the twin asks for."""
+        one = Watch()
+        constraint = SpreadConstraint("kubernetes.io/hostname", 1, strict=True, selector=(OF_WEB,))
+        one.cache.twins = Twins(spreads=(replace(constraint, **fields),))  # type: ignore[arg-type]
+        for name in one.cache.nodes:
+            one.cache.labels[name] = {"kubernetes.io/hostname": name}
+        return one
+
+    def test_a_replica_is_to_leave(self) -> None:
+        """When that has been so for ten minutes; where it may not stay is known while the move goes on."""
+        one = self.watch()
+        one.watch.saw(*seen())
+        how = "hot-1 holds 8 of its replicas and cool-1 0 (kubernetes.io/hostname, maxSkew 1)"
+        view = one.look(10, full=6400)
+        assert (view.leaves, view.hot) == (None, ())
+        assert view.badly_placed == f"{how}: it is to be so for 600 s before one moves"
+        leaves = one.look(full=6400).leaves
+        assert leaves is not None
+        assert (leaves.aim, leaves.why, leaves.keep_off) == (Aim.SPREAD, how, ())
+        observed, in_force, planned = seen()
+        going_on = ReliefStatus(moves=(replace(MOVE, at=one.now, newer_than=one.now, aim=Aim.SPREAD),))
+        observed = replace(observed, now=one.now)
+        one.watch.saw(observed, in_force, replace(planned, relief=going_on))
+        view = one.look(full=6400)
+        assert (view.leaves, view.crowded) == (None, frozenset({"hot-1"}))
+        one.watch.saw(observed, in_force, replace(planned, state=State.MOVING))
+        assert one.look(full=6400).crowded == frozenset()
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"selector": None},
+            {"selector": (replace(OF_WEB, values=("api",)),)},
+            {"key": "topology.kubernetes.io/zone"},
+            {"max_skew": 8},
+        ],
+    )
+    def test_nobody_leaves_where_it_is_kept(self, fields: dict[str, object]) -> None:
+        """It counts other pods or none, no node bears its key, or it allows that much."""
+        one = self.watch(**fields)
+        one.watch.saw(*seen())
+        view = one.look(30, full=6400)
+        assert (view.leaves, view.badly_placed) == (None, "")
+
+    @pytest.mark.parametrize(
+        ("fields", "taints", "said"),
+        [
+            ({}, (), True),
+            ({}, (CLOSED,), True),
+            ({"honors_taints": True}, (CLOSED,), False),
+            ({}, None, False),
+            ({"honors_affinity": False}, None, True),
+        ],
+    )
+    def test_which_nodes_count(
+        self, fields: dict[str, object], taints: tuple[Taint, ...] | None, said: bool
+    ) -> None:
+        """As for the scheduler: tainted ones unless nodeTaintsPolicy is Honor, none that is not admitted."""
+        one = self.watch(**fields)
+        one.cache.taints["cool-1"] = taints or ()
+        if taints is None:
+            one.cache.twins.request = PodRequest(node_selector={"kubernetes.io/hostname": "hot-1"})
+        one.watch.saw(*seen())
+        assert bool(one.look(10, full=6400).badly_placed) is said
+
+    def test_pods_of_another_revision_are_not_alike(self) -> None:
+        """matchLabelKeys: pod-template-hash has the pods of each ReplicaSet counted alone."""
+        observed, in_force, planned = seen()
+        assert observed.spot is not None
+        [first] = observed.spot.replica_sets
+        sets = [
+            replace(
+                first,
+                uid=f"uid-{n}",
+                pods=first.pods[n::2],
+                template_labels={"app": "web", "pod-template-hash": str(n)},
+            )
+            for n in range(2)
+        ]
+        observed = replace(observed, spot=replace(observed.spot, replica_sets=tuple(sets)))
+        for keys, most in ((), 8), (("pod-template-hash",), 4):
+            one = self.watch(label_keys=keys)
+            one.watch.saw(observed, in_force, planned)
+            assert one.look(full=6400).badly_placed.startswith(f"hot-1 holds {most} of its replicas")
 
 
 class TestHints:

@@ -89,6 +89,34 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """One topologySpreadConstraint of a pod, as the scheduler reads it."""
+
+    key: str
+    max_skew: int
+    strict: bool
+    """DoNotSchedule: a pod that would violate it stays Pending."""
+    selector: tuple[MatchExpression, ...] | None = None
+    """The labels of the pods that it counts; None: it counts none."""
+    label_keys: tuple[str, ...] = ()
+    """matchLabelKeys: where the pod that is placed bears these labels, it counts only pods alike."""
+    min_domains: int = 1
+    """With fewer domains the least count is taken for 0."""
+    honors_affinity: bool = True
+    """It counts only on nodes that the pod's own selector and affinity admit."""
+    honors_taints: bool = False
+    """It counts only on nodes whose taints the pod tolerates."""
+
+    def counts(self, labels: Mapping[str, str], own: Mapping[str, str]) -> bool:
+        """Whether it counts a pod with these labels, on a pod that bears its `own`."""
+        return (
+            self.selector is not None
+            and all(expression.matches(labels) for expression in self.selector)
+            and all(labels.get(key) == own[key] for key in self.label_keys if key in own)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PodRequest:
     """What one replica asks of a node: resources in the units of `NodeFacts.allocatable`, and where."""
 

@@ -5,13 +5,14 @@ It is called at each look at the metrics, and answers with moves to begin. Most 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
+from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.relief.look import (
     Candidate,
     Look,
+    Since,
     WantedMove,
     count,
     count_moves,
@@ -20,7 +21,7 @@ from splitter.core.relief.look import (
     take,
     target_for,
 )
-from splitter.core.relief.misplaced import SpotRoom, bring_to_spot
+from splitter.core.relief.misplaced import bring_to_spot
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -39,14 +40,15 @@ from splitter.core.relief.samples import (
     sum_of,
     usable,
 )
+from splitter.core.relief.spread import spread_out
 
 
 @dataclass(frozen=True, slots=True)
 class Relief:
     """The moves to begin now, what to remember in memory, and what to tell."""
 
-    moves: tuple[WantedMove, ...]
-    history: History
+    moves: tuple[WantedMove, ...] = ()
+    history: History = field(default_factory=dict)
     paused: str = ""
     """Why nothing is moved, whatever is hot."""
     hot: tuple[str, ...] = ()
@@ -56,37 +58,38 @@ class Relief:
     not measured anew yet. In no order."""
     left: tuple[str, ...] = ()
     """Of hot nodes: why none of their replicas moves now."""
-    spot_room: SpotRoom = field(default_factory=dict)
-    """What to remember of the room on spot."""
-    off_spot: Mapping[Key, str] = field(default_factory=dict)
-    """Of workloads that have replicas on on-demand which prefer spot: how that stands."""
+    spot_room: Since = field(default_factory=dict)
+    """Since when spot has had room for replicas that prefer it, and stand on on-demand."""
+    crowding: Since = field(default_factory=dict)
+    """Since when replicas have violated their spread constraints."""
+    badly_placed: Mapping[Key, str] = field(default_factory=dict)
+    """Of workloads that have such replicas: how that stands."""
 
 
 def relieve(
     cluster: Cluster,
-    history: History,
+    last: Relief,
     past: tuple[PastMove, ...],
     tuning: Tuning = Tuning(),  # noqa: B008 - frozen: one shared default is what is meant
-    spot_room: SpotRoom = MappingProxyType({}),
 ) -> Relief:
-    """Return the replicas that are to leave their hot nodes now, or to come to spot. Never raises.
+    """Return the replicas that are to leave their hot nodes now, or to stand better. Never raises.
 
     `past` are the moves that were begun, as all Splits remember them. Of one workload one replica moves at a
     time. `past` and `busy` keep the bounds from call to call, also when splitter was restarted between two.
-    `history` and `spot_room` are what the last call returned. Source: docs/adr/0059, docs/adr/0072.
+    `last` is what the last call returned. Source: docs/adr/0059, docs/adr/0072, docs/adr/0074.
     """
     faults = faults_of(cluster, tuning)
     if paused := paused_by(cluster, faults):
-        return Relief((), {}, paused=paused)
-    history = remembered(history, cluster, past, faults, tuning)
+        return Relief(paused=paused)
+    history = remembered(last.history, cluster, past, faults, tuning)
     rests = [one for one in past if seconds_between(one.ended or cluster.now, cluster.now) < tuning.rest_s]
-    gave = frozenset(one.from_node for one in rests if not (one.taken_back or one.to_spot))
+    gave = frozenset(one.from_node for one in rests if not one.taken_back and one.aim is Aim.COOL)
     look = Look(cluster, history, past, tuning, gave)
     hot = _hot_nodes(look)
     names = tuple(node.name for node in hot)
     look.avoid = _avoided(look, names)
     if cluster.alarm:
-        return Relief((), history, paused=cluster.alarm, hot=names, avoid=look.avoid)
+        return Relief(history=history, paused=cluster.alarm, hot=names, avoid=look.avoid)
     count_moves(look)
     count(look, names)
     left = []
@@ -95,7 +98,8 @@ def relieve(
         why = _relieve_node(look, node)
         if len(look.moves) == before:
             left.append(f"{node.name}: {why}")
-    spot_room, off_spot = bring_to_spot(look, spot_room, hot=bool(hot))
+    spot_room, off_spot = bring_to_spot(look, last.spot_room, hot=bool(hot))
+    crowding, crowded = spread_out(look, last.crowding, hot=bool(hot))
     moves = tuple(look.moves)
     return Relief(
         moves,
@@ -104,8 +108,14 @@ def relieve(
         avoid=look.avoid,
         left=tuple(left),
         spot_room=spot_room,
-        off_spot=off_spot,
+        crowding=crowding,
+        badly_placed=_joined(off_spot, crowded),
     )
+
+
+def _joined(*said: Mapping[Key, str]) -> dict[Key, str]:
+    keys = {key for one in said for key in one}
+    return {key: "; ".join(one[key] for one in said if key in one) for key in keys}
 
 
 def _avoided(look: Look, hot: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,10 +4,11 @@ What all kinds of moves share: their bounds, which nodes may receive a replica, 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
@@ -23,7 +24,10 @@ from splitter.core.relief.model import (
     Tuning,
     WorkloadLoad,
 )
-from splitter.core.relief.samples import History
+from splitter.core.relief.samples import History, usable
+
+Since = Mapping[Key, datetime]
+"""Since when something has been so of a workload, at each look. In memory: after a restart it begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,11 @@ class WantedMove:
     pod_uid: str
     from_node: str
     why: str
-    to_spot: bool = False
-    """It is to stand on spot, wherever there."""
+    aim: Aim = Aim.COOL
     keep_off: tuple[str, ...] = ()
     """The nodes, by name, that a hint is to keep the new replica off."""
+    crowded: frozenset[str] = frozenset()
+    """The nodes, by name, on which it would be spread no better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,11 @@ class Look:
         """Whether something was not longer ago than this."""
         return seconds_between(at, self.cluster.now) < within_s
 
+    def may_move(self, one: Candidate) -> bool:
+        """Whether a replica is old enough, and its workload does not wait."""
+        ready_since = one.replica.ready_since
+        return not (ready_since is None or self.is_lately(ready_since, self.tuning.rest_s) or one.waits)
+
 
 def count_moves(look: Look) -> None:
     """Count the moves of this cycle, and find the replicas that may ever move, by their nodes."""
@@ -137,6 +147,21 @@ def count(look: Look, hot: tuple[str, ...]) -> None:
                 look.targets.add(node.name)
 
 
+def measured_on(look: Look, node: NodeLoad) -> Iterator[Candidate]:
+    """Yield the ready replicas of a node that may ever move, and whose real use is known."""
+    for workload, replica in look.by_node.get(node.name, ()):
+        sample = usable(look.cluster, replica.uid, node, look.tuning)
+        if sample is None or workload.thresholds is None or replica.ready_since is None:
+            continue
+        waits = workload.key in look.waiting
+        yield Candidate(workload, workload.thresholds, replica, sample.used, (), waits)
+
+
+def most_moves(look: Look, *, hot: bool) -> int:
+    """Return how many moves a cycle may have. While a node is hot, half are kept for what leaves it next."""
+    return look.tuning.moves_per_cycle // 2 if hot else look.tuning.moves_per_cycle
+
+
 def has_room(look: Look, one: Candidate) -> bool:
     """Whether a node has room for a replica, also if it rests from a move and receives nothing now."""
     return any(True for _ in _fitting(look, one, rested=False))
@@ -174,7 +199,14 @@ def _fitting(look: Look, one: Candidate, *, rested: bool) -> Iterator[NodeLoad]:
 
 
 def take(
-    look: Look, node: NodeLoad, one: Candidate, to: NodeLoad, why: str, *, to_spot: bool = False
+    look: Look,
+    node: NodeLoad,
+    one: Candidate,
+    to: NodeLoad,
+    why: str,
+    *,
+    aim: Aim = Aim.COOL,
+    crowded: frozenset[str] = frozenset(),
 ) -> None:
     """Choose the move of a replica off its node; `to` is where there is room for it, which then rests."""
     look.moves.append(
@@ -184,8 +216,9 @@ def take(
             one.replica.uid,
             node.uid,
             why,
-            to_spot,
+            aim,
             drawing(look.cluster, look.avoid, one.replica),
+            crowded,
         )
     )
     look.moved.add(one.workload.key)

@@ -5,27 +5,27 @@ scheduler never looks again. The bounds are those of hot nodes, which come first
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from datetime import datetime
 
+from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool, seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.look import Candidate, Look, has_room, take, target_for
+from splitter.core.relief.look import (
+    Candidate,
+    Look,
+    Since,
+    has_room,
+    measured_on,
+    most_moves,
+    take,
+    target_for,
+)
 from splitter.core.relief.model import Amounts, NodeLoad
-from splitter.core.relief.samples import usable
-
-SpotRoom = Mapping[Key, datetime]
-"""Since when a spot node has had room at each look for one of a workload's replicas on on-demand. In memory:
-after a restart the soak begins anew."""
 
 _Stray = tuple[NodeLoad, Candidate]
 
 
-def bring_to_spot(look: Look, before: SpotRoom, *, hot: bool) -> tuple[SpotRoom, dict[Key, str]]:
-    """Choose the replicas that come to spot; return since when it has room, and why others do not come.
-
-    While a node is `hot`, half of the moves are kept for what may leave it next.
-    """
+def bring_to_spot(look: Look, before: Since, *, hot: bool) -> tuple[Since, dict[Key, str]]:
+    """Choose the replicas that come to spot; return since when it has room, and why others do not come."""
     now = look.cluster.now
     strays = _strays(look)
     since = {key: min(before.get(key, now), now) for key, own in strays.items() if _may_come(look, own)}
@@ -41,15 +41,15 @@ def bring_to_spot(look: Look, before: SpotRoom, *, hot: bool) -> tuple[SpotRoom,
             due += own
             why = "they come one at a time, as the bounds allow"
         said[key] = f"{len(own)} of its replicas prefer spot and stand on on-demand: {why}"
-    most = look.tuning.moves_per_cycle // 2 if hot else look.tuning.moves_per_cycle
+    most = most_moves(look, hot=hot)
     for node, one in sorted(due, key=_rank):
         if len(look.moves) + look.lately >= most:
             break
-        if not _may_move(look, one) or (to := target_for(look, one)) is None:
+        if one.workload.key in look.moved or not look.may_move(one) or (to := target_for(look, one)) is None:
             continue
         soak_s = one.workload.spot_soak_s or 0.0
         why = f"{node.name} is on-demand, and spot has had room for {soak_s:.0f} s"
-        take(look, node, one, to, why, to_spot=True)
+        take(look, node, one, to, why, aim=Aim.SPOT)
     return since, said
 
 
@@ -58,19 +58,10 @@ def _strays(look: Look) -> dict[Key, list[_Stray]]:
     strays = defaultdict[Key, list[_Stray]](list)
     for node in look.cluster.nodes:
         if node.pool is Pool.ON_DEMAND and node.name in look.used:
-            for one in _on(look, node):
-                strays[one.workload.key].append((node, one))
+            for one in measured_on(look, node):
+                if one.replica.pool is Pool.SPOT and one.workload.spot_soak_s is not None:
+                    strays[one.workload.key].append((node, one))
     return strays
-
-
-def _on(look: Look, node: NodeLoad) -> Iterator[Candidate]:
-    for workload, replica in look.by_node.get(node.name, ()):
-        prefers = replica.pool is Pool.SPOT and workload.spot_soak_s is not None
-        sample = usable(look.cluster, replica.uid, node, look.tuning) if prefers else None
-        if sample is None or workload.thresholds is None or replica.ready_since is None:
-            continue
-        waits = workload.key in look.waiting
-        yield Candidate(workload, workload.thresholds, replica, sample.used, (), waits)
 
 
 def _may_come(look: Look, own: list[_Stray]) -> bool:
@@ -81,11 +72,6 @@ def _may_come(look: Look, own: list[_Stray]) -> bool:
 
 def _sum(amounts: Amounts) -> tuple[float, float]:
     return amounts.cpu, amounts.memory
-
-
-def _may_move(look: Look, one: Candidate) -> bool:
-    young = one.replica.ready_since is None or look.is_lately(one.replica.ready_since, look.tuning.rest_s)
-    return not (young or one.waits or one.workload.key in look.moved)
 
 
 def _rank(stray: _Stray) -> tuple[int, int, str]:

@@ -10,8 +10,10 @@ from datetime import datetime
 from enum import IntEnum, StrEnum, unique
 from typing import Final
 
+from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import Key
+from splitter.core.nodes.fit import SpreadConstraint
 
 SKEW_S: Final = 30.0
 """The clocks of two machines may differ so far; what is further in the future was made up."""
@@ -129,6 +131,19 @@ class ReplicaLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class SpreadLoad:
+    """A topology spread constraint, with whom it counts and where."""
+
+    constraint: SpreadConstraint
+    pods: frozenset[str]
+    """The UIDs of the replicas that bear it."""
+    counted: frozenset[str]
+    """The UIDs of the replicas that it counts. Pods of other workloads are not known."""
+    domains: Mapping[str, str] = field(default_factory=dict)
+    """The nodes, by name, on which the scheduler counts, each with the value of its topology key."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadLoad:
     """A split workload."""
 
@@ -143,6 +158,8 @@ class WorkloadLoad:
     from on-demand. None: they stand on spot or nowhere."""
     restarts: bool = False
     """A move is a restart there (placement mode), and nobody has asked for it."""
+    spreads: tuple[SpreadLoad, ...] = ()
+    """How its replicas ask to be spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +174,7 @@ class PastMove:
     to_node: str = ""
     """Empty: not known yet, or taken back."""
     taken_back: bool = False
-    to_spot: bool = False
-    """Its node was not hot: the replica was to stand on spot."""
+    aim: Aim = Aim.COOL
 
 
 @dataclass(frozen=True, slots=True)

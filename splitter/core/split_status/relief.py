@@ -1,4 +1,4 @@
-"""What a Split remembers of replicas that were moved off hot nodes or to spot, and says of it.
+"""What a Split remembers of replicas that were moved for relief, and says of it.
 
 A move is written here before the twin is raised for it, so that whoever comes after a crash knows whose the
 extra replica is. The bounds and rests of relief follow from it. Source: docs/adr/0063.
@@ -7,6 +7,7 @@ extra replica is. The bounds and rests of relief follow from it. Source: docs/ad
 from dataclasses import dataclass
 from datetime import datetime
 
+from splitter.core.hot_nodes import Aim
 from splitter.core.split_status.values import (
     Kept,
     instant,
@@ -26,6 +27,10 @@ HOT_NODES_MAX = 10
 
 def _name(value: object) -> str | None:
     return text(value) or None
+
+
+def _aim(value: object) -> Aim:
+    return Aim(value) if isinstance(value, str) and value in set(Aim) else Aim.COOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,7 @@ class ReliefMove(Kept):
     to_node_uid: str = kept("toNodeUid", text)
     """Where the new one stays; empty: not known yet, or it was taken back."""
     taken_back: bool = kept("takenBack", is_true)
-    to_spot: bool = kept("toSpot", is_true)
-    """Its node was not hot: it was to stand on spot."""
+    aim: Aim = kept("aim", _aim)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The move of one replica off a hot node, or to spot, in the reconciles of its workload: make before break.
+"""The move of one replica in the reconciles of its workload: make before break.
 
 `planner` begins a move where the workload is Steady and `core.relief` wants a replica elsewhere; `steps` goes
 on with it, or ends it for anything that is more important. What goes on stands in the Split's status, so that
@@ -13,7 +13,7 @@ from math import inf
 from splitter.core.actions import Action, Scale, SetDeletionCost
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step as HandoverStep
-from splitter.core.hot_nodes import HotNodes, LeavingReplica
+from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
 from splitter.core.model import Move, NodeStatus, Note, Observation, PodView, Pool, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
@@ -74,7 +74,7 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
         replicas=spec,
         newer_than=max(created, default=observed.now),
         raised=True,
-        to_spot=wanted.to_spot,
+        aim=wanted.aim,
     )
     more = Move(twin.pool, spec, spec + 1)
     note = Note(
@@ -250,8 +250,10 @@ def _misplaced(move: ReliefMove, new: PodView, hot: HotNodes) -> str:
     """Return why the new replica may not stay where it stands; empty where it may, or has no node yet."""
     if new.node is None:
         return ""
-    if move.to_spot and not new.on_spot:
+    if move.aim is Aim.SPOT and not new.on_spot:
         return "stands on on-demand, too"
+    if move.aim is Aim.SPREAD and (new.node in hot.crowded or new.node_uid == move.node_uid):
+        return "stands where it is spread no better"
     is_hot = new.node in hot.avoid or new.node_uid == move.node_uid
     return "stands on a hot node, too" if is_hot else ""
 

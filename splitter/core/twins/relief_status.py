@@ -98,7 +98,9 @@ def _state_of(this: PlanInput, planned: Plan, policy: Policy) -> Note:
         return Note(Reason.NODES_COOL, "real use is being measured; nothing is known yet")
     if hot.hot:
         names = ", ".join(hot.hot[:HOT_NODES_MAX])
-        more = "".join(f"; {why}" for why in (hot.left, hot.unhinted, hot.off_spot) if why)
+        more = "".join(f"; {why}" for why in (hot.left, hot.unhinted, hot.badly_placed) if why)
         return Note(Reason.NODES_HOT, f"its replicas stand on hot nodes ({names}){more}")
-    off_spot = f"; {hot.off_spot}" if hot.off_spot else ""
-    return Note(Reason.NODES_COOL, f"none of its replicas stands on a hot node ({policy.relief}){off_spot}")
+    badly_placed = f"; {hot.badly_placed}" if hot.badly_placed else ""
+    return Note(
+        Reason.NODES_COOL, f"none of its replicas stands on a hot node ({policy.relief}){badly_placed}"
+    )

@@ -15,7 +15,14 @@ from splitter.kube.parse.external_signals import (
 )
 from splitter.kube.parse.fields import Raw, instant, quantity
 from splitter.kube.parse.nodes import node, node_facts
-from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod, pod_request
+from splitter.kube.parse.pods import (
+    COST_BEFORE,
+    DELETION_COST,
+    label_selector,
+    pod,
+    pod_request,
+    spread_constraints,
+)
 from splitter.kube.parse.splits import namespace, placement, split
 from splitter.kube.parse.template_sets import template_set
 from splitter.kube.parse.workloads import replica_set, source, twin
@@ -29,6 +36,7 @@ __all__ = [
     "claim",
     "event_reason",
     "instant",
+    "label_selector",
     "namespace",
     "node",
     "node_event",
@@ -42,6 +50,7 @@ __all__ = [
     "replica_set",
     "source",
     "split",
+    "spread_constraints",
     "template_set",
     "twin",
 ]

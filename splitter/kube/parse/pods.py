@@ -13,7 +13,7 @@ from splitter.core.desired.scheduling import MAX_REQUIREMENTS
 from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_PLACEHOLDER, LABEL_POOL, LABEL_SOURCE
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
-from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
+from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, SpreadConstraint, Toleration
 from splitter.kube.parse.fields import Raw, condition, controller, count, instant, quantity
 from splitter.kube.records import PodRecord
 
@@ -176,12 +176,48 @@ def _anywhere(where: bytes) -> PodRequest:
     )
 
 
+# More than anybody writes; each is held against every node while relief is asked for.
+_SPREADS_MAX = 4
+
+
+def spread_constraints(spec: Raw) -> tuple[SpreadConstraint, ...]:
+    """Parse how pods are to be spread; nothing where it is more than relief heeds."""
+    raw = spec.get("topologySpreadConstraints") or ()
+    text = orjson.dumps(raw)
+    return _spread(text) if raw and len(raw) <= _SPREADS_MAX and len(text) <= _ALIKE_BYTES else ()
+
+
+@lru_cache(maxsize=256)
+def _spread(constraints: bytes) -> tuple[SpreadConstraint, ...]:
+    """Parse constraints, once for all pods that say the same."""
+    return tuple(
+        SpreadConstraint(
+            key=one["topologyKey"],
+            max_skew=one["maxSkew"],
+            strict=one["whenUnsatisfiable"] == "DoNotSchedule",
+            selector=None if one.get("labelSelector") is None else label_selector(one["labelSelector"]),
+            label_keys=tuple(one.get("matchLabelKeys") or ()),
+            min_domains=one.get("minDomains") or 1,
+            honors_affinity=one.get("nodeAffinityPolicy") != "Ignore",
+            honors_taints=one.get("nodeTaintsPolicy") == "Honor",
+        )
+        for one in orjson.loads(constraints)
+    )
+
+
 def expressions(raw: Sequence[Raw] | None) -> tuple[MatchExpression, ...]:
     """Parse requirements on a node's labels, as terms of an affinity and NodeClaims have them."""
     return tuple(
         MatchExpression(expression["key"], expression["operator"], tuple(expression.get("values") or ()))
         for expression in raw or ()
     )
+
+
+def label_selector(raw: Raw) -> tuple[MatchExpression, ...]:
+    """Parse a LabelSelector: all of it must match; an empty one matches everything."""
+    labels = (raw.get("matchLabels") or {}).items()
+    named = tuple(MatchExpression(key, "In", (value,)) for key, value in labels)
+    return (*named, *expressions(raw.get("matchExpressions")))
 
 
 def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:

@@ -37,7 +37,7 @@ from splitter.kube.parse.fields import (
     owners,
     texts,
 )
-from splitter.kube.parse.pods import TEMPLATE_HASH, pod_request
+from splitter.kube.parse.pods import TEMPLATE_HASH, pod_request, spread_constraints
 from splitter.kube.parse.statefulsets import (
     LAST_APPLIED,
     first_ordinal,
@@ -162,6 +162,7 @@ def twin(raw: Raw) -> TwinRecord:
         deleting="deletionTimestamp" in metadata,
         paused=bool(spec.get("paused")) and kind == DEPLOYMENT,
         request=pod_request(spec["template"].get("spec", {})),
+        spreads=spread_constraints(spec["template"].get("spec", {})),
         edits=edits(raw),
         owned=owned(raw),
         created=instant(metadata["creationTimestamp"]),

@@ -31,6 +31,7 @@ from splitter.core.nodes.fit import (
     NodeTerm,
     Operator,
     PodRequest,
+    SpreadConstraint,
     Toleration,
     count_headroom,
     may_run_on,
@@ -484,6 +485,31 @@ class TestSignals:
         """`gone` keeps class and UID, so that its loss can be charged to spot."""
         state = gone(assess(NODE))
         assert (state.health, state.uid, state.is_spot) == (Health.GONE, "uid-a", True)
+
+
+class TestSpreadConstraint:
+    OF_WEB = SpreadConstraint("zone", 1, strict=True, selector=(MatchExpression("app", "In", ("web",)),))
+
+    @pytest.mark.parametrize(
+        ("fields", "labels", "counted"),
+        [
+            ({}, {"app": "web"}, True),
+            ({}, {"app": "api"}, False),
+            ({}, {}, False),
+            ({"selector": ()}, {}, True),
+            ({"selector": None}, {"app": "web"}, False),
+            ({"label_keys": ("hash",)}, {"app": "web", "hash": "1"}, True),
+            ({"label_keys": ("hash",)}, {"app": "web", "hash": "2"}, False),
+            ({"label_keys": ("hash",)}, {"app": "web"}, False),
+            ({"label_keys": ("track",)}, {"app": "web", "hash": "2"}, True),
+        ],
+    )
+    def test_whom_it_counts(
+        self, fields: dict[str, object], labels: dict[str, str], *, counted: bool
+    ) -> None:
+        """A key that the pod itself does not bear is ignored."""
+        constraint = replace(self.OF_WEB, **fields)  # type: ignore[arg-type]
+        assert constraint.counts(labels, {"app": "web", "hash": "1"}) is counted
 
 
 class TestDeadlines:

@@ -38,10 +38,10 @@ def looked_at(
     tuning: Tuning = Tuning(),  # noqa: B008 - frozen
 ) -> Relief:
     """Look three times, a minute apart, at the same use."""
-    relief = Relief((), {})
+    relief = Relief()
     for _ in range(3):
         cluster = a_minute_later(cluster)
-        relief = relieve(change(cluster), relief.history, past, tuning)
+        relief = relieve(change(cluster), relief, past, tuning)
     return relief
 
 
@@ -149,7 +149,7 @@ class TestTheScene:
         world = piled(CPU)
         for minute in range(3 * 10):
             if minute % 7 == 0:
-                world.history = {}
+                world.last = Relief()
             world.minute()
         assert world.made <= 12
         assert world.least_available == 0

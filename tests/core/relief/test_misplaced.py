@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.relief.world import ASKED, BEGIN, MINUTE, World, a_minute_later
+from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.decide import Relief, relieve
@@ -46,10 +47,10 @@ def played(world: World, minutes: int) -> list[Relief]:
 
 def looked_at(world: World, minutes: int = 12, change: Change = lambda same: same) -> Relief:
     """Look so often at one moment, a minute apart, without a move; return the last answer."""
-    relief, cluster = Relief((), {}), world.cluster()
+    relief, cluster = Relief(), world.cluster()
     for _ in range(minutes):
         cluster = a_minute_later(cluster)
-        relief = relieve(change(cluster), relief.history, (), spot_room=relief.spot_room)
+        relief = relieve(change(cluster), relief, ())
     return relief
 
 
@@ -84,7 +85,7 @@ class TestTheScene:
     def test_why_is_said(self) -> None:
         """The move says it of the node it leaves, and that it is to end on spot."""
         (move,) = looked_at(strayed()).moves
-        assert (move.workload, move.to_spot, move.from_node) == (WEB, True, "uid-od-0")
+        assert (move.workload, move.aim, move.from_node) == (WEB, Aim.SPOT, "uid-od-0")
         assert move.why == "od-0 is on-demand, and spot has had room for 600 s"
 
 
@@ -94,7 +95,7 @@ class TestSoak:
         world = strayed()
         assert looked_at(world, 10).moves == ()
         assert looked_at(world, 11).moves != ()
-        assert looked_at(world, 10).off_spot == {
+        assert looked_at(world, 10).badly_placed == {
             WEB: "4 of its replicas prefer spot and stand on on-demand:"
             " spot has room, and is to have it for 600 s first"
         }
@@ -104,7 +105,7 @@ class TestSoak:
         world = strayed()
         played(world, 9)
         world.slots = dict.fromkeys(SPOT, 1)
-        assert world.minute().off_spot == {
+        assert world.minute().badly_placed == {
             WEB: "4 of its replicas prefer spot and stand on on-demand:"
             " no spot node has room, by requests and by use"
         }
@@ -116,9 +117,7 @@ class TestSoak:
         """A node that goes under some workload tells that spot is not calm."""
         world = strayed()
         played(world, 9)
-        answer = relieve(
-            replace(world.cluster(), alarm="spot-9 goes"), world.history, (), spot_room=world.spot_room
-        )
+        answer = relieve(replace(world.cluster(), alarm="spot-9 goes"), world.last, ())
         assert (answer.moves, dict(answer.spot_room)) == ((), {})
 
     @pytest.mark.parametrize("where", ["spot-0", "spot-1", "spot-2", "spot-3"])
@@ -147,7 +146,7 @@ class TestStays:
     def test_of_a_workload_that_may_not_move(self, fields: dict[str, object]) -> None:
         """Spot is required there, nobody has asked, or something more important goes on."""
         answer = looked_at(strayed(), 30, every_workload(**fields))
-        assert (answer.moves, dict(answer.off_spot)) == ((), {})
+        assert (answer.moves, dict(answer.badly_placed)) == ((), {})
 
     def test_where_spot_is_full_by_use(self) -> None:
         """A node that would be above the margin with it has no room, whatever is requested."""
@@ -158,7 +157,7 @@ class TestStays:
             )
         answer = looked_at(world, 30)
         assert (answer.moves, answer.hot) == ((), ())
-        assert "no spot node has room" in answer.off_spot[WEB]
+        assert "no spot node has room" in answer.badly_placed[WEB]
 
     def test_where_its_rules_admit_no_spot_node(self) -> None:
         """Its own node selector, taints: the scheduler would not take it there."""
@@ -208,7 +207,7 @@ class TestHotNodes:
         hot[0].uses = 4000
         world.pods["hog"] = replace(hot[0], uid="hog", workload="hog", uses=3900)
         (move,) = looked_at(world, 30).moves
-        assert (move.from_node, move.to_spot) == ("uid-spot-0", False)
+        assert (move.from_node, move.aim) == ("uid-spot-0", Aim.COOL)
 
     def test_half_of_the_moves_are_kept_for_them(self) -> None:
         """A node that is hot, and that nothing can leave now, may give a replica next."""
@@ -217,7 +216,7 @@ class TestHotNodes:
         world.pods["hog"] = replace(world.pods["web-0"], uid="hog", workload="hog", node="od-1", uses=7900)
         answer = looked_at(world, 30)
         assert answer.hot == ("od-1",)
-        assert sum(move.to_spot for move in answer.moves) == 3
+        assert sum(move.aim is Aim.SPOT for move in answer.moves) == 3
 
     def test_a_node_that_gave_one_to_spot_is_not_relieved_below_its_threshold(self) -> None:
         """It was never hot: at 78 % it is not to go down to 65 %."""
@@ -225,14 +224,14 @@ class TestHotNodes:
         world.pods["hog"] = replace(world.pods["web-0"], uid="hog", workload="hog", node="od-0", uses=6000)
         gave = PastMove(BEGIN - 5 * MINUTE, WEB, "uid-od-0", BEGIN - MINUTE, "uid-spot-0")
         answers = {}
-        for to_spot in (False, True):
-            relief = Relief((), {})
+        for aim in (Aim.COOL, Aim.SPOT):
+            relief = Relief()
             for number in range(1, 4):
                 world.now = BEGIN + number * MINUTE
-                past = (replace(gave, to_spot=to_spot),)
-                relief = relieve(world.cluster(), relief.history, past)
-            answers[to_spot] = relief.hot
-        assert answers == {False: ("od-0",), True: ()}
+                past = (replace(gave, aim=aim),)
+                relief = relieve(world.cluster(), relief, past)
+            answers[aim] = relief.hot
+        assert answers == {Aim.COOL: ("od-0",), Aim.SPOT: ()}
 
 
 class TestTakenBack:
@@ -267,7 +266,7 @@ def test_bounds_hold_whatever_is_seen(used: list[float], slots: list[int], soak_
         return replace(cluster, node_samples=samples)
 
     answer = looked_at(world, 5, measured)
-    to_spot = [move for move in answer.moves if move.to_spot]
+    to_spot = [move for move in answer.moves if move.aim is Aim.SPOT]
     free = sum(slots[n] > sum(pod.node == SPOT[n] for pod in world.pods.values()) for n in range(4))
     assert len(answer.moves) <= 6
     assert len({move.workload for move in answer.moves}) == len(answer.moves)

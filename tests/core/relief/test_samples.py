@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from core.relief.world import BEGIN, MINUTE, piled
-from splitter.core.relief.decide import relieve
+from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import Amounts, Cluster, Resource, Sample, Thresholds, Tuning
 from splitter.core.relief.samples import History, faults_of, hot_by, paused_by, remembered
 
@@ -65,12 +65,12 @@ class TestTheSource:
     def test_that_is_absent_pauses_relief(self) -> None:
         """And says what to install."""
         cluster = replace(piled(CPU).cluster(), node_samples={})
-        assert relieve(cluster, {}, ()).paused.startswith("there are no metrics of nodes; install")
+        assert relieve(cluster, Relief(), ()).paused.startswith("there are no metrics of nodes; install")
 
     def test_that_knows_only_unknown_nodes_pauses_relief(self) -> None:
         """As a Prometheus of another cluster would."""
         cluster = replace(piled(CPU).cluster(), node_samples={"other": Sample(BEGIN, Amounts(1, 1))})
-        assert relieve(cluster, {}, ()).paused == "the metrics are of no node that is here"
+        assert relieve(cluster, Relief(), ()).paused == "the metrics are of no node that is here"
 
     def test_of_which_more_than_half_is_wrong_pauses_relief(self) -> None:
         """Six of twelve are left out; seven are a source that lies."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.decide import Relief, relieve
-from splitter.core.relief.misplaced import SpotRoom
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -20,6 +21,7 @@ from splitter.core.relief.model import (
     PastMove,
     ReplicaLoad,
     Sample,
+    SpreadLoad,
     Thresholds,
     Tuning,
     WorkloadLoad,
@@ -31,6 +33,8 @@ WHOLE = Amounts(8000, 32 * 1024.0**3)
 ASKED = Amounts(100, 1024.0**3 / 4)
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 START_MINUTES = 1
+HOST = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
 
 
 @dataclass
@@ -54,6 +58,7 @@ class Going:
     newcomer: str = ""
     marked: str = ""
     raised: bool = False
+    crowded: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -68,7 +73,7 @@ class World:
     now: datetime = BEGIN
     past: list[PastMove] = field(default_factory=list)
     going: dict[str, Going] = field(default_factory=dict)
-    history: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
+    last: Relief = field(default_factory=Relief)
     lands_on: str = ""
     """Where the scheduler puts every new pod, whatever is asked for there."""
     hint: Literal["none", "hot", "avoid"] = "none"
@@ -81,7 +86,12 @@ class World:
     slots: dict[str, int] = field(default_factory=dict)
     """How many pods a node takes, where that is not 110."""
     soak_s: float | None = None
-    spot_room: SpotRoom = field(default_factory=dict)
+    spreads: tuple[SpreadConstraint, ...] = ()
+    """How every workload asks to be spread. The scheduler prefers nodes where few stand."""
+    zones: dict[str, str] = field(default_factory=dict)
+    """By node."""
+    closed: frozenset[str] = frozenset()
+    """The nodes that take no pod, and are counted all the same."""
 
     def add(self, workload: str, node: str, uses: float) -> None:
         """Place a pod that has been ready for a day."""
@@ -135,17 +145,46 @@ class World:
                             Pool.SPOT,
                             ASKED,
                             pod.ready_since,
-                            may_run_on=frozenset(self.nodes),
+                            may_run_on=frozenset(self.nodes) - self.closed,
                         )
                         for pod in self.of(workload)
                     ),
                     spot_soak_s=self.soak_s,
+                    spreads=tuple(self._spread(one, workload) for one in self.spreads),
                 )
                 for workload in self.wanted
             ),
             {node: used(self.use_of(node) * 80) for node in self.nodes},
             {pod.uid: used(pod.uses) for pod in self.pods.values() if pod.ready_since},
         )
+
+    def _spread(self, constraint: SpreadConstraint, workload: str) -> SpreadLoad:
+        uids = frozenset(pod.uid for pod in self.of(workload))
+        return SpreadLoad(
+            constraint, uids, uids, {node: self.domain(node, constraint) for node in self.nodes}
+        )
+
+    def domain(self, node: str, constraint: SpreadConstraint) -> str:
+        """Return the value of a constraint's key on a node."""
+        return self.zones[node] if constraint.key == ZONE else node
+
+    def count(self, workload: str, constraint: SpreadConstraint) -> dict[str, int]:
+        """Return how many replicas of a workload each domain holds."""
+        counts = dict.fromkeys((self.domain(node, constraint) for node in self.nodes), 0)
+        for pod in self.of(workload):
+            counts[self.domain(pod.node, constraint)] += 1
+        return counts
+
+    def _fits(self, node: str, workload: str) -> tuple[bool, int]:
+        """Return whether strict constraints admit a node to a new pod, and beside how many it would stand."""
+        beside = []
+        for constraint in self.spreads:
+            counts = self.count(workload, constraint)
+            held = counts[self.domain(node, constraint)]
+            if constraint.strict and held + 1 - min(counts.values()) > constraint.max_skew:
+                return False, 0
+            beside.append(held)
+        return True, sum(beside)
 
     def minute(self) -> Relief:
         """Let a minute pass: pods become ready, a look at the metrics, a step of each move."""
@@ -155,15 +194,14 @@ class World:
                 pod.ready_since = self.now
         relief = relieve(
             self.cluster(),
-            self.history,
+            self.last,
             (*self.past, *(one.past for one in self.going.values())),
             self.tuning,
-            self.spot_room,
         )
-        self.history, self.spot_room = dict(relief.history), relief.spot_room
+        self.last = relief
         for move in relief.moves:
-            begun = PastMove(self.now, move.workload, move.from_node, to_spot=move.to_spot)
-            self.going[move.workload.name] = Going(begun, move.pod_uid)
+            begun = PastMove(self.now, move.workload, move.from_node, aim=move.aim)
+            self.going[move.workload.name] = Going(begun, move.pod_uid, crowded=move.crowded)
         for workload in list(self.going):
             self._step(workload, relief)
         for workload, wanted in self.wanted.items():
@@ -210,21 +248,30 @@ class World:
                     self.now,
                     f"uid-{new.node}" if new else "",
                     step.taken_back,
-                    going.past.to_spot,
+                    going.past.aim,
                 )
             )
 
     def _misplaced(self, going: Going, new: Pod, relief: Relief) -> str:
-        if going.past.to_spot and new.node in self.on_demand:
+        if going.past.aim is Aim.SPOT and new.node in self.on_demand:
             return "stands on on-demand, too"
+        if going.past.aim is Aim.SPREAD and new.node in going.crowded:
+            return "stands where it is spread no better"
         return "stands on a hot node, too" if new.node in relief.avoid else ""
 
     def _create(self, workload: str, uses: float, relief: Relief) -> str:
         asked = {node: sum(pod.node == node for pod in self.pods.values()) for node in self.nodes}
         avoided = {"none": (), "hot": relief.hot, "avoid": relief.avoid}[self.hint]
-        free = [one for one in self.nodes if asked[one] < self.slots.get(one, 110)]
+        free = [one for one in self.nodes if asked[one] < self.slots.get(one, 110) and one not in self.closed]
         node = self.lands_on or min(
-            free, key=lambda one: (one in avoided, one in self.on_demand, asked[one], one)
+            (one for one in free if self._fits(one, workload)[0]),
+            key=lambda one: (
+                one in avoided,
+                one in self.on_demand,
+                self._fits(one, workload)[1],
+                asked[one],
+                one,
+            ),
         )
         self.made += 1
         uid = f"{workload}-new-{self.made}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from splitter.core.hot_nodes import Aim
 from splitter.core.split_status import (
     DECISIONS_MAX,
     NODES_MAX,
@@ -64,7 +65,7 @@ FULL = SplitStatus(
                 ended=NOON,
                 to_node_uid="uid-node-2",
                 taken_back=True,
-                to_spot=True,
+                aim=Aim.SPOT,
             ),
         ),
     ),

@@ -20,7 +20,7 @@ from core.twins.relief_world import (
     cluster,
 )
 from splitter.core.actions import Scale
-from splitter.core.hot_nodes import HotNodes, LeavingReplica
+from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
 from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.plan import Rules, unseen
 from splitter.core.planner import plan, policy_in_force
@@ -28,7 +28,7 @@ from splitter.core.reasons import Reason, State
 from splitter.core.split_status import ReliefStatus
 
 OFF_SPOT = "od-1 is on-demand, and spot has had room for 600 s"
-TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, to_spot=True))
+TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, aim=Aim.SPOT))
 
 
 class TestMove:
@@ -63,7 +63,7 @@ class TestMove:
         assert "uid-web-spot-0" not in one.uids
         assert (one.fewest, one.most) == (N, N + 1)
         (move,) = one.status.relief.moves
-        assert (move.to_node_uid, move.to_spot, move.taken_back) == ("uid-cool-1", True, False)
+        assert (move.to_node_uid, move.aim, move.taken_back) == ("uid-cool-1", Aim.SPOT, False)
         assert one.said[0] == f"scale spot 8 -> 9 (+1): web-spot-0 is to leave, {OFF_SPOT}"
 
     def test_to_spot_that_lands_on_on_demand_is_taken_back(self) -> None:
@@ -74,8 +74,36 @@ class TestMove:
         assert "uid-web-spot-0" in one.uids
         assert (one.fewest, one.most) == (N, N + 1)
         (move,) = one.status.relief.moves
-        assert (move.to_spot, move.taken_back) == (True, True)
+        assert (move.aim, move.taken_back) == (Aim.SPOT, True)
         assert one.said[-1].endswith("goes, the new replica stands on on-demand, too")
+
+    @pytest.mark.parametrize("crowded", [{"hot-1", "cool-1"}, {"hot-1", "cool-2"}, set()])
+    def test_to_be_spread(self, crowded: set[str]) -> None:
+        """It is taken back where it would be spread no better. After a restart nobody knows where that is."""
+        why = "hot-1 holds 4 of its replicas and cool-1 0 (kubernetes.io/hostname, maxSkew 1)"
+        leaves = LeavingReplica("uid-web-spot-0", why, aim=Aim.SPREAD)
+        one = cluster(hot=HotNodes(known=True, leaves=leaves, crowded=frozenset(crowded)))
+        one.run()
+        assert calm(one)
+        assert (one.fewest, one.most) == (N, N + 1)
+        (move,) = one.status.relief.moves
+        taken_back = "cool-1" in crowded
+        assert (move.aim, move.taken_back) == (Aim.SPREAD, taken_back)
+        assert ("uid-web-spot-0" in one.uids) is taken_back
+        ended = "stands where it is spread no better" if taken_back else "is ready elsewhere"
+        assert one.said == [
+            f"scale spot 8 -> 9 (+1): web-spot-0 is to leave, {why}",
+            one.said[-1],
+        ]
+        assert one.said[-1].endswith(f"goes, the new replica {ended}")
+
+    def test_to_be_spread_that_stays_on_its_node(self) -> None:
+        """That node is known after a restart, too."""
+        leaves = LeavingReplica("uid-web-spot-0", "crowded", aim=Aim.SPREAD)
+        one = cluster(hot=HotNodes(known=True, leaves=leaves), lands_on="hot-1")
+        one.run()
+        assert calm(one)
+        assert one.status.relief.moves[0].taken_back
 
     def test_off_a_hot_node_may_end_on_on_demand(self) -> None:
         """Where the twin only prefers spot: it was to leave the hot node, and has."""

@@ -51,12 +51,12 @@ class TestSaid:
                 "none of its replicas stands on a hot node (cpu=85)",
             ),
             (
-                replace(MEASURED, hot=(), off_spot="2 of its replicas prefer spot: no room"),
+                replace(MEASURED, hot=(), badly_placed="2 of its replicas prefer spot: no room"),
                 Reason.NODES_COOL,
                 "none of its replicas stands on a hot node (cpu=85); 2 of its replicas prefer spot: no room",
             ),
             (
-                replace(MEASURED, left="hot-1: no", off_spot="2 of its replicas prefer spot: no room"),
+                replace(MEASURED, left="hot-1: no", badly_placed="2 of its replicas prefer spot: no room"),
                 Reason.NODES_HOT,
                 "its replicas stand on hot nodes (hot-1); hot-1: no; 2 of its replicas prefer spot: no room",
             ),

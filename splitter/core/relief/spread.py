@@ -1,0 +1,160 @@
+"""Replicas that crowd a node or zone against their own topology spread constraints: they are spread out.
+
+The scheduler heeds a constraint when it places a pod, and never looks again: what came later stays empty.
+The bounds are those of hot nodes, which come first. Source: docs/adr/0074.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from splitter.core.hot_nodes import Aim
+from splitter.core.model import seconds_between
+from splitter.core.names import Key
+from splitter.core.relief.look import Candidate, Look, Since, measured_on, most_moves, take, target_for
+from splitter.core.relief.model import NodeLoad, SpreadLoad, WorkloadLoad
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """One constraint, and how many replicas it counts in each domain."""
+
+    load: SpreadLoad
+    replicas: Mapping[str, int]
+    least: int
+    most: int
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether replicas stand where it would let none of them come now."""
+        return self.most - self.least > self.load.constraint.max_skew
+
+    def beside(self, node: str) -> int:
+        """Return how many there are on a node, or in its zone; 0 where it does not count."""
+        domain = self.load.domains.get(node)
+        return self.replicas[domain] if domain is not None else 0
+
+    def crowds(self, node: str) -> bool:
+        """Whether there are too many on a node, or in its zone."""
+        return self.beside(node) - self.least > self.load.constraint.max_skew
+
+    def admits(self, from_node: str, to_node: str) -> bool:
+        """Whether a replica may go from one node to another: it stays kept, or is violated less."""
+        left, entered = self.load.domains.get(from_node), self.load.domains.get(to_node)
+        if entered is None or left == entered:
+            return entered is not None
+        before, after = self.beside(from_node), self.replicas[entered] + 1
+        skew = self.load.constraint.max_skew
+        if self.load.constraint.strict and after - self.least > skew:
+            return False  # the scheduler still counts the replica that is to leave
+        least = self.least if left is None else min(self.least, before - 1)
+        keeps = not self.is_violated and max(self.most, after) - least <= skew
+        return keeps or (left is not None and after < before)
+
+    def is_one_domain(self, from_node: str, to_node: str) -> bool:
+        """Whether two nodes are in the same zone, or the same."""
+        return self.load.domains.get(from_node) == self.load.domains.get(to_node)
+
+    def __str__(self) -> str:
+        """Say where it is violated worst."""
+        in_order = sorted(self.replicas, key=lambda domain: (self.replicas[domain], domain))
+        fewest, constraint = in_order[0], self.load.constraint
+        said = f"{in_order[-1]} holds {self.most} of its replicas and {fewest} {self.replicas[fewest]}"
+        least = f", minDomains {constraint.min_domains}" if constraint.min_domains > 1 else ""
+        return f"{said} ({constraint.key}, maxSkew {constraint.max_skew}{least})"
+
+
+_Crowding = tuple[NodeLoad, Candidate]
+
+
+def spread_out(look: Look, before: Since, *, hot: bool) -> tuple[Since, dict[Key, str]]:
+    """Choose the replicas that are to be spread; return since when they crowd, and why others do not move.
+
+    A constraint has to be violated at each look of a whole cycle first: nodes come and go.
+    """
+    now, cycle_s = look.cluster.now, look.tuning.cycle_s
+    counted = {one.key: list(_counted(one)) for one in look.cluster.workloads if one.spreads}
+    violated = {key: own for key, own in counted.items() if any(one.is_violated for one in own)}
+    crowding = _crowding(look, violated)
+    since = {key: min(before.get(key, now), now) for key in crowding}
+    said, most = dict[Key, str](), most_moves(look, hot=hot)
+    for key, own in crowding.items():
+        spreads = violated[key]
+        how = next(str(one) for one in spreads if one.is_violated)
+        if seconds_between(since[key], now) < cycle_s:
+            said[key] = f"{how}: it is to be so for {cycle_s:.0f} s before one moves"
+            continue
+        said[key] = f"{how}: they move one at a time, as the bounds allow"
+        if key in look.moved or len(look.moves) + look.lately >= most:
+            continue
+        move = next(_moves(look, spreads, own), None)
+        if move is None:
+            said[key] = f"{how}: nothing that may move now could stand better"
+            continue
+        node, one, to, crowded = move
+        take(look, node, one, to, how, aim=Aim.SPREAD, crowded=crowded)
+    return since, said
+
+
+def _counted(workload: WorkloadLoad) -> Iterator[_Spread]:
+    for load in workload.spreads:
+        replicas = Counter(dict.fromkeys(load.domains.values(), 0))
+        replicas.update(
+            load.domains[one.node]
+            for one in workload.replicas
+            if one.uid in load.counted and one.node in load.domains
+        )
+        enough = len(replicas) >= load.constraint.min_domains
+        yield _Spread(
+            load,
+            replicas,
+            min(replicas.values(), default=0) if enough else 0,
+            max(replicas.values(), default=0),
+        )
+
+
+def _crowding(look: Look, violated: Mapping[Key, list[_Spread]]) -> dict[Key, list[_Crowding]]:
+    """Return the ready replicas that stand where there are too many, on a node of their own pool."""
+    crowding = defaultdict[Key, list[_Crowding]](list)
+    for node in look.cluster.nodes if violated else ():
+        if node.name in look.used:
+            for one in measured_on(look, node):
+                spreads = violated.get(one.workload.key, ())
+                if one.replica.pool is node.pool and any(
+                    spread.crowds(node.name) for spread in _bearing(spreads, one)
+                ):
+                    crowding[one.workload.key].append((node, one))
+    return crowding
+
+
+def _bearing(spreads: list[_Spread] | tuple[()], one: Candidate) -> Iterator[_Spread]:
+    """Yield the constraints of a replica that count it itself: others change by no move of it."""
+    uid = one.replica.uid
+    return (spread for spread in spreads if uid in spread.load.pods and uid in spread.load.counted)
+
+
+def _moves(
+    look: Look, spreads: list[_Spread], own: list[_Crowding]
+) -> Iterator[tuple[NodeLoad, Candidate, NodeLoad, frozenset[str]]]:
+    """Yield the moves that help: what leaves which node, where there is room, and where it may not stay."""
+
+    def rank(crowding: _Crowding) -> tuple[int, int, int, str]:
+        node, one = crowding
+        crowd = max(spread.beside(node.name) for spread in _bearing(spreads, one))
+        return -crowd, one.replica.priority, one.replica.qos, one.replica.uid
+
+    pools = {node.name: node.pool for node in look.cluster.nodes}
+    for node, one in sorted((each for each in own if look.may_move(each[1])), key=rank):
+        bearing = list(_bearing(spreads, one))
+        better = frozenset(
+            name
+            for name in one.replica.may_run_on
+            if pools.get(name) is one.replica.pool
+            and all(spread.admits(node.name, name) for spread in bearing)
+            and any(
+                spread.crowds(node.name) and not spread.is_one_domain(node.name, name) for spread in bearing
+            )
+        )
+        to = target_for(look, replace(one, replica=replace(one.replica, may_run_on=better)))
+        if to is not None:
+            yield node, one, to, frozenset(pools) - better

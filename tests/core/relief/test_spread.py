@@ -1,0 +1,261 @@
+"""Replicas that crowd a node or zone against their own constraints are spread, and then nothing moves."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.relief.world import HOST, ZONE, World, a_minute_later
+from splitter.core.hot_nodes import Aim
+from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.nodes.fit import SpreadConstraint
+from splitter.core.relief.decide import Relief, relieve
+from splitter.core.relief.model import Cluster, Resource, Thresholds, WorkloadLoad
+
+CPU = Thresholds({Resource.CPU: 85.0})
+NODES = [f"node-{n}" for n in range(5)]
+WEB = Key(DEPLOYMENT, "shop", "web")
+BY_HOST = SpreadConstraint(HOST, 1, strict=True, selector=())
+BY_ZONE = SpreadConstraint(ZONE, 1, strict=True, selector=())
+Change = Callable[[Cluster], Cluster]
+
+
+def crowd(*held: int, workloads: int = 1, spreads: tuple[SpreadConstraint, ...] = (BY_HOST,)) -> World:
+    """Return workloads with so many replicas on each node; half of the nodes are in zone a."""
+    names = ["web", *(f"app-{n}" for n in range(1, workloads))]
+    nodes = NODES[: len(held)]
+    world = World(dict.fromkeys(names, sum(held)), nodes, CPU)
+    world.spreads = spreads
+    world.zones = {node: "a" if place < len(held) // 2 else "b" for place, node in enumerate(nodes)}
+    for name in names:
+        for node, count in zip(nodes, held, strict=True):
+            for _ in range(count):
+                world.add(name, node, 100)
+    return world
+
+
+def counts(world: World, constraint: SpreadConstraint = BY_HOST) -> list[int]:
+    """Return how many replicas the domains hold, the fullest first."""
+    return sorted(world.count("web", constraint).values(), reverse=True)
+
+
+def played(world: World, minutes: int) -> list[Relief]:
+    """Let minutes pass."""
+    return [world.minute() for _ in range(minutes)]
+
+
+def looked_at(world: World, minutes: int = 12, change: Change = lambda same: same) -> Relief:
+    """Look so often at one moment, a minute apart, without a move; return the last answer."""
+    relief, cluster = Relief(), world.cluster()
+    for _ in range(minutes):
+        cluster = a_minute_later(cluster)
+        relief = relieve(change(cluster), relief, ())
+    return relief
+
+
+def every_workload(**fields: object) -> Change:
+    """Change all workloads of a cluster."""
+
+    def changed(one: WorkloadLoad) -> WorkloadLoad:
+        return replace(one, **fields)  # type: ignore[arg-type]
+
+    return lambda cluster: replace(cluster, workloads=tuple(map(changed, cluster.workloads)))
+
+
+def every_spread(**fields: object) -> Change:
+    """Change the constraints of all workloads."""
+
+    def changed(one: WorkloadLoad) -> WorkloadLoad:
+        spreads = (replace(spread, **fields) for spread in one.spreads)  # type: ignore[arg-type]
+        return replace(one, spreads=tuple(spreads))
+
+    return lambda cluster: replace(cluster, workloads=tuple(map(changed, cluster.workloads)))
+
+
+class TestTheScene:
+    def test_nodes_that_came_later_are_used(self) -> None:
+        """As few moves as it takes, none missing; in the hours after, nothing moves."""
+        world = crowd(3, 3, 3, 0, 0)
+        played(world, 240)
+        assert (counts(world), world.made) == ([2, 2, 2, 2, 1], 3)
+        assert world.least_available == 0
+        assert all(one.aim is Aim.SPREAD and not one.taken_back for one in world.past)
+        played(world, 240)
+        assert world.made == 3
+
+    def test_a_zone_that_came_later_is_used(self) -> None:
+        """And within the zones the nodes stay as even as they were."""
+        world = crowd(3, 3, 0, 0, spreads=(BY_HOST, BY_ZONE))
+        played(world, 360)
+        assert (counts(world), counts(world, BY_ZONE)) == ([2, 2, 1, 1], [3, 3])
+        assert world.least_available == 0
+
+    def test_why_is_said(self) -> None:
+        """The move says how its constraint is violated, and where the new replica may not stay."""
+        (move,) = looked_at(crowd(4, 3, 1, 0)).moves
+        assert (move.workload, move.aim, move.from_node) == (WEB, Aim.SPREAD, "uid-node-0")
+        assert move.why == "node-0 holds 4 of its replicas and node-3 0 (kubernetes.io/hostname, maxSkew 1)"
+        assert move.crowded == {"node-0", "node-1", "node-2"}
+
+    def test_where_it_is_only_wished_more_nodes_will_do(self) -> None:
+        """ScheduleAnyway: each node where it is better than now."""
+        (move,) = looked_at(crowd(4, 3, 1, 0, spreads=(replace(BY_HOST, strict=False),))).moves
+        assert move.crowded == {"node-0", "node-1"}
+
+    def test_six_of_all_in_ten_minutes(self) -> None:
+        """One of a workload at a time."""
+        world = crowd(4, 0, 0, 0, 0, workloads=10)
+        looks = played(world, 240)
+        begun = [number for number, look in enumerate(looks) for _ in look.moves]
+        assert counts(world) == [1, 1, 1, 1, 0]
+        assert max(sum(at <= one < at + 10 for one in begun) for at in begun) <= 6
+        assert world.least_available == 0
+
+
+class TestSoak:
+    def test_a_whole_cycle(self) -> None:
+        """Ten minutes, and not before."""
+        world = crowd(3, 0)
+        assert looked_at(world, 10).moves == ()
+        assert looked_at(world, 11).moves != ()
+        assert looked_at(world, 10).badly_placed == {
+            WEB: "node-0 holds 3 of its replicas and node-1 0 (kubernetes.io/hostname, maxSkew 1):"
+            " it is to be so for 600 s before one moves"
+        }
+
+    def test_begins_anew_when_it_was_kept(self) -> None:
+        """A node that goes again was none to move to."""
+        world = crowd(3, 0)
+        played(world, 9)
+        world.nodes = NODES[:1]
+        assert world.minute().badly_placed == {}
+        world.nodes = NODES[:2]
+        assert all(not look.moves for look in played(world, 10))
+        assert world.minute().moves != ()
+
+    def test_begins_anew_after_an_alarm(self) -> None:
+        """While nodes go, nothing is spread."""
+        world = crowd(3, 0)
+        played(world, 9)
+        answer = relieve(replace(world.cluster(), alarm="node-9 goes"), world.last, ())
+        assert (answer.moves, dict(answer.crowding)) == ((), {})
+
+
+class TestStays:
+    """Where it stands as it asks, could stand no better, or may not be moved."""
+
+    @pytest.mark.parametrize(
+        "fields",
+        [{"thresholds": None}, {"busy": "SpotLost"}, {"busy": "RollingOut"}, {"restarts": True}],
+    )
+    def test_of_a_workload_that_may_not_move(self, fields: dict[str, object]) -> None:
+        """Nobody has asked, or something more important goes on."""
+        answer = looked_at(crowd(3, 0), 30, every_workload(**fields))
+        assert (answer.moves, dict(answer.badly_placed)) == ((), {})
+
+    @pytest.mark.parametrize("held", [(2, 1), (1, 1), (0, 1), (5, 4, 4)])
+    def test_within_the_skew(self, held: tuple[int, ...]) -> None:
+        """One more than elsewhere is what it asks for."""
+        answer = looked_at(crowd(*held), 30)
+        assert (answer.moves, dict(answer.badly_placed)) == ((), {})
+
+    @pytest.mark.parametrize("fields", [{"counted": frozenset()}, {"pods": frozenset()}, {"domains": {}}])
+    def test_where_the_constraint_counts_nobody(self, fields: dict[str, object]) -> None:
+        """Its selector is of other pods, it is of another twin, or no node bears its key."""
+        assert looked_at(crowd(3, 0), 30, every_spread(**fields)).moves == ()
+
+    def test_where_only_a_closed_node_is_empty(self) -> None:
+        """The scheduler counts a tainted node, so that the new replica would wait for ever."""
+        world = crowd(3, 3, 0)
+        world.closed = frozenset({"node-2"})
+        answer = looked_at(world, 30)
+        assert answer.moves == ()
+        assert answer.badly_placed[WEB].endswith(": nothing that may move now could stand better")
+
+    def test_where_the_domains_are_too_few(self) -> None:
+        """minDomains: a third node is missing, and no move makes one."""
+        world = crowd(3, 3, spreads=(replace(BY_HOST, min_domains=3),))
+        answer = looked_at(world, 30)
+        assert answer.moves == ()
+        assert "(kubernetes.io/hostname, maxSkew 1, minDomains 3)" in answer.badly_placed[WEB]
+
+    def test_where_the_empty_node_is_of_the_other_pool(self) -> None:
+        """A replica of a spot twin is spread on spot."""
+        world = crowd(3, 0)
+        world.on_demand = frozenset({"node-1"})
+        assert looked_at(world, 30).moves == ()
+
+    def test_where_the_empty_node_is_full_by_use(self) -> None:
+        """Nobody is brought above what a node may use."""
+        world = crowd(3, 0)
+        world.pods["hog"] = replace(world.pods["web-0"], uid="hog", workload="hog", node="node-1", uses=6000)
+        assert looked_at(world, 30).moves == ()
+
+    def test_young_ones(self) -> None:
+        """The half-hour of a young replica counts here, too."""
+        world = crowd(3, 0)
+        for one in world.pods.values():
+            one.ready_since = world.now
+        assert looked_at(world, 29).moves == ()
+        assert looked_at(world, 30).moves != ()
+
+
+class TestTakenBack:
+    def test_one_that_lands_in_the_crowd_again(self) -> None:
+        """Its workload rests for half an hour; nothing is missing, and nothing goes back and forth."""
+        world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
+        world.lands_on = "node-0"
+        played(world, 120)
+        assert counts(world) == [3, 0]
+        assert world.made <= 4
+        assert all(one.taken_back for one in world.past)
+        assert world.least_available == 0
+
+
+class TestHotNodesFirst:
+    def test_half_of_the_moves_are_kept_for_them(self) -> None:
+        """Three of six, while a node is hot that nothing can leave."""
+        world = crowd(4, 4, 0, 0, 0, workloads=8)
+        assert len(looked_at(world, 30).moves) == 3, "a node receives one"
+        world.nodes += [f"late-{n}" for n in range(5)]
+        assert len(looked_at(world, 30).moves) == 6
+        world.pods["hog"] = replace(world.pods["web-0"], uid="hog", workload="hog", node="late-0", uses=7900)
+        answer = looked_at(world, 30)
+        assert (answer.hot, len(answer.moves)) == (("late-0",), 3)
+
+    def test_a_node_that_gave_one_is_not_relieved_below_its_threshold(self) -> None:
+        """It was never hot: at 78 % it is not to go down to 65 %."""
+        world = crowd(3, 0)
+        world.pods["hog"] = replace(world.pods["web-0"], uid="hog", workload="hog", node="node-0", uses=6000)
+        played(world, 20)
+        assert [one.aim for one in world.past] == [Aim.SPREAD]
+        assert world.last.hot == ()
+
+
+def excess(world: World) -> int:
+    """Return by how much the constraints of web are violated, all together."""
+    skews = ((one, counts(world, one)) for one in world.spreads)
+    return sum(max(0, held[0] - held[-1] - one.max_skew) for one, held in skews)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    held=st.lists(st.integers(0, 4), min_size=5, max_size=5).filter(any),
+    skew=st.integers(1, 3),
+    strict=st.booleans(),
+    by_zone=st.booleans(),
+)
+def test_it_comes_to_rest_better_than_it_was(held: list[int], skew: int, strict: bool, by_zone: bool) -> None:
+    """However they stand: none is missing, what was kept stays kept, and there is an end to it."""
+    spreads = (BY_HOST, BY_ZONE) if by_zone else (BY_HOST,)
+    world = crowd(*held, spreads=tuple(replace(one, max_skew=skew, strict=strict) for one in spreads))
+    before = excess(world)
+    played(world, 12 * 60)
+    made = world.made
+    played(world, 4 * 60)
+    assert world.made == made
+    assert excess(world) <= before
+    assert by_zone or excess(world) == 0
+    assert world.least_available == 0
