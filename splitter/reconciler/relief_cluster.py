@@ -18,6 +18,7 @@ from splitter.core.placement.reservations import placeholder_manifest
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
+    Domains,
     NodeLoad,
     PastMove,
     Qos,
@@ -29,22 +30,49 @@ from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.real_use import RealUse
 
-_Admitted = dict[tuple[object, ...], frozenset[str]]
-"""By what a twin asks of a node: the names of those that would do."""
-
 # The scheduler tries every pod again within five minutes: who waits longer waits for something else.
 _WAITS_S: Final = 300.0
 # Above the value of any PriorityClass.
 _AFTER_ALL: Final = 2**32
 
 
-def _admitting(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: _Admitted) -> frozenset[str]:
-    """Return the nodes, by name, that let such a pod onto them; asked once for all that ask alike."""
-    where = (tuple(sorted(request.node_selector.items())), request.affinity, request.tolerations)
-    if where not in admitted:
-        looked_at = nodes[: request.most_nodes]
-        admitted[where] = frozenset(one.node.name for one in looked_at if may_run_on(request, one.node))
-    return admitted[where]
+class _Nodes:
+    """The nodes of one look; what is asked about them is found once for all that ask alike."""
+
+    def __init__(self, nodes: Sequence[NodeHeadroom]) -> None:
+        self._nodes = nodes
+        self._admitting: dict[tuple[object, ...], frozenset[str]] = {}
+        self._domains: dict[tuple[object, ...], Domains] = {}
+
+    def admitting(self, request: PodRequest) -> frozenset[str]:
+        """Return the nodes, by name, that let such a pod onto them."""
+        where = _where(request)
+        if where not in self._admitting:
+            looked_at = self._nodes[: request.most_nodes]
+            names = (one.node.name for one in looked_at if may_run_on(request, one.node))
+            self._admitting[where] = frozenset(names)
+        return self._admitting[where]
+
+    def domains(
+        self, one: SpreadConstraint, beside: Collection[SpreadConstraint], request: PodRequest
+    ) -> Domains:
+        """Return where a constraint counts: as the scheduler, on nodes that have all keys of its kind."""
+        if not one.honors_affinity:
+            request = replace(request, node_selector={}, affinity=())
+        if not one.honors_taints:
+            request = replace(request, tolerations=(Toleration(operator="Exists"),))
+        keys = frozenset(other.key for other in beside if other.strict is one.strict)
+        asked = (one.key, keys, *_where(request))
+        if asked not in self._domains:
+            names = self.admitting(request)
+            states = (each.node for each in self._nodes if each.node.name in names)
+            of_node = {state.name: state.labels[one.key] for state in states if keys <= state.labels.keys()}
+            self._domains[asked] = Domains(of_node, frozenset(of_node.values()))
+        return self._domains[asked]
+
+
+def _where(request: PodRequest) -> tuple[object, ...]:
+    return tuple(sorted(request.node_selector.items())), request.affinity, request.tolerations
 
 
 def replica_loads(observed: Observation) -> tuple[ReplicaLoad, ...]:
@@ -81,29 +109,6 @@ def spread_loads(
     return tuple(spreads)
 
 
-def _with_domains(
-    spread: SpreadLoad,
-    beside: Collection[SpreadConstraint],
-    request: PodRequest,
-    nodes: Sequence[NodeHeadroom],
-    admitted: _Admitted,
-) -> SpreadLoad:
-    """Return a constraint with where it counts: as the scheduler, on nodes that have all keys of its kind."""
-    one = spread.constraint
-    if not one.honors_affinity:
-        request = replace(request, node_selector={}, affinity=())
-    if not one.honors_taints:
-        request = replace(request, tolerations=(Toleration(operator="Exists"),))
-    names = _admitting(request, nodes, admitted)
-    keys = {other.key for other in beside if other.strict is one.strict}
-    domains = {
-        node.node.name: node.node.labels[one.key]
-        for node in nodes
-        if node.node.name in names and keys <= node.node.labels.keys()
-    }
-    return replace(spread, domains=domains)
-
-
 Members = tuple[tuple[ReplicaLoad, PodRequest | None], ...]
 """The members of a StatefulSet, and where each may stand; None: it is not to be restarted."""
 
@@ -125,23 +130,6 @@ def member_loads(observed: Observation, source: SourceView, rules: ReservationRu
         load = replace(load, priority=load.priority + _AFTER_ALL)
         members.append((load if request is not None else replace(load, ready_since=None), request))
     return tuple(members)
-
-
-def _with_members(
-    load: WorkloadLoad,
-    members: Members,
-    nodes: Sequence[NodeHeadroom],
-    admitted: _Admitted,
-    *,
-    one_a_node: bool,
-) -> WorkloadLoad:
-    """Return a StatefulSet with where each of its members may stand; `one_a_node`: no two on the same."""
-    taken = frozenset(one.node for one, _ in members) if one_a_node else frozenset[str]()
-    replicas = tuple(
-        one if request is None else replace(one, may_run_on=_admitting(request, nodes, admitted) - taken)
-        for one, request in members
-    )
-    return replace(load, replicas=replicas)
 
 
 def amounts_of(resources: dict[str, int]) -> Amounts:
@@ -171,7 +159,7 @@ def cluster_of(cache: Cache, known: Sequence[KnownWorkload], used: RealUse, now:
     if used.missing:
         return Cluster(now)
     nodes = list(cache.headroom(now))
-    admitted: _Admitted = {}
+    asked = _Nodes(nodes)
     pods = {
         replica.uid: sample
         for one in known
@@ -181,7 +169,7 @@ def cluster_of(cache: Cache, known: Sequence[KnownWorkload], used: RealUse, now:
     return Cluster(
         now=now,
         nodes=tuple(map(_node_load, nodes)),
-        workloads=tuple(_with_nodes(cache, one, nodes, admitted) for one in known),
+        workloads=tuple(_with_nodes(cache, one, asked) for one in known),
         node_samples=used.nodes,
         pod_samples=pods,
         waiting=_waiting(cache, now),
@@ -189,21 +177,29 @@ def cluster_of(cache: Cache, known: Sequence[KnownWorkload], used: RealUse, now:
     )
 
 
-def _with_nodes(
-    cache: Cache, known: KnownWorkload, nodes: Sequence[NodeHeadroom], admitted: _Admitted
-) -> WorkloadLoad:
+def _with_nodes(cache: Cache, known: KnownWorkload, nodes: _Nodes) -> WorkloadLoad:
     load = known.load
     if known.members:
-        return _with_members(load, known.members, nodes, admitted, one_a_node=known.one_a_node)
+        return _with_members(known, nodes)
     twins = {record.pool: record for record in cache.twins.find("source", load.key)}
-    names = {pool: _admitting(twin.request, nodes, admitted) for pool, twin in twins.items()}
+    names = {pool: nodes.admitting(twin.request) for pool, twin in twins.items()}
     replicas = tuple(replace(one, may_run_on=names.get(one.pool, frozenset())) for one in load.replicas)
     spreads = tuple(
-        _with_domains(spread, twins[pool].spreads, twins[pool].request, nodes, admitted)
+        replace(spread, domains=nodes.domains(spread.constraint, twins[pool].spreads, twins[pool].request))
         for pool, spread in known.spreads
         if pool in twins
     )
     return replace(load, replicas=replicas, spreads=spreads)
+
+
+def _with_members(known: KnownWorkload, nodes: _Nodes) -> WorkloadLoad:
+    """Return a StatefulSet with where each of its members may stand."""
+    taken = frozenset(one.node for one, _ in known.members) if known.one_a_node else frozenset[str]()
+    replicas = tuple(
+        one if request is None else replace(one, may_run_on=nodes.admitting(request) - taken)
+        for one, request in known.members
+    )
+    return replace(known.load, replicas=replicas)
 
 
 def _waiting(cache: Cache, now: datetime) -> tuple[Amounts, ...]:

@@ -203,7 +203,7 @@ def test_what_prefers_spot_comes_to_spot(
 def test_replicas_that_crowd_one_node_are_spread(
     shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
 ) -> None:
-    """The other machines came later: the workload is brought to keep its own constraint, and nobody misses one."""
+    """The other machines came later: its own constraint is kept again, and nobody misses a replica."""
     full, *empty = fleet.names("spot")
     sandbox.kubectl("cordon", *empty)
     app = manifest("web", 2, annotations={"splitter.io/relief": "cpu=85"}, ready_after="1s")

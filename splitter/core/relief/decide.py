@@ -76,7 +76,7 @@ def relieve(
 
     `past` are the moves that were begun, as all Splits remember them. Of one workload one replica moves at a
     time. `past` and `busy` keep the bounds from call to call, also when splitter was restarted between two.
-    `last` is what the last call returned. Source: docs/adr/0059, docs/adr/0072, docs/adr/0074.
+    `last` is what the last call returned. Source: docs/adr/0059, docs/adr/0072, docs/adr/0078.
     """
     faults = faults_of(cluster, tuning)
     if paused := paused_by(cluster, faults):

@@ -131,6 +131,15 @@ class ReplicaLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class Domains:
+    """The domains of a topology key; one object for all constraints that count on the same nodes."""
+
+    of_node: Mapping[str, str] = field(default_factory=dict)
+    """By the name of each node on which the scheduler counts."""
+    all: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class SpreadLoad:
     """A topology spread constraint, with whom it counts and where."""
 
@@ -139,8 +148,7 @@ class SpreadLoad:
     """The UIDs of the replicas that bear it."""
     counted: frozenset[str]
     """The UIDs of the replicas that it counts. Pods of other workloads are not known."""
-    domains: Mapping[str, str] = field(default_factory=dict)
-    """The nodes, by name, on which the scheduler counts, each with the value of its topology key."""
+    domains: Domains = Domains()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Replicas that crowd a node or zone against their own topology spread constraints: they are spread out.
 
 The scheduler heeds a constraint when it places a pod, and never looks again: what came later stays empty.
-The bounds are those of hot nodes, which come first. Source: docs/adr/0074.
+The bounds are those of hot nodes, which come first. Source: docs/adr/0078.
 """
 
 from collections import Counter, defaultdict
@@ -20,7 +20,8 @@ class _Spread:
     """One constraint, and how many replicas it counts in each domain."""
 
     load: SpreadLoad
-    replicas: Mapping[str, int]
+    replicas: Counter[str]
+    """By domain; without those that are empty."""
     least: int
     most: int
 
@@ -31,7 +32,7 @@ class _Spread:
 
     def beside(self, node: str) -> int:
         """Return how many there are on a node, or in its zone; 0 where it does not count."""
-        domain = self.load.domains.get(node)
+        domain = self.load.domains.of_node.get(node)
         return self.replicas[domain] if domain is not None else 0
 
     def crowds(self, node: str) -> bool:
@@ -40,7 +41,7 @@ class _Spread:
 
     def admits(self, from_node: str, to_node: str) -> bool:
         """Whether a replica may go from one node to another: it stays kept, or is violated less."""
-        left, entered = self.load.domains.get(from_node), self.load.domains.get(to_node)
+        left, entered = self.load.domains.of_node.get(from_node), self.load.domains.of_node.get(to_node)
         if entered is None or left == entered:
             return entered is not None
         before, after = self.beside(from_node), self.replicas[entered] + 1
@@ -53,11 +54,11 @@ class _Spread:
 
     def is_one_domain(self, from_node: str, to_node: str) -> bool:
         """Whether two nodes are in the same zone, or the same."""
-        return self.load.domains.get(from_node) == self.load.domains.get(to_node)
+        return self.load.domains.of_node.get(from_node) == self.load.domains.of_node.get(to_node)
 
     def __str__(self) -> str:
         """Say where it is violated worst."""
-        in_order = sorted(self.replicas, key=lambda domain: (self.replicas[domain], domain))
+        in_order = sorted(self.load.domains.all, key=lambda domain: (self.replicas[domain], domain))
         fewest, constraint = in_order[0], self.load.constraint
         said = f"{in_order[-1]} holds {self.most} of its replicas and {fewest} {self.replicas[fewest]}"
         least = f", minDomains {constraint.min_domains}" if constraint.min_domains > 1 else ""
@@ -97,20 +98,15 @@ def spread_out(look: Look, before: Since, *, hot: bool) -> tuple[Since, dict[Key
 
 
 def _counted(workload: WorkloadLoad) -> Iterator[_Spread]:
+    nodes = {one.uid: one.node for one in workload.replicas}
     for load in workload.spreads:
-        replicas = Counter(dict.fromkeys(load.domains.values(), 0))
-        replicas.update(
-            load.domains[one.node]
-            for one in workload.replicas
-            if one.uid in load.counted and one.node in load.domains
-        )
-        enough = len(replicas) >= load.constraint.min_domains
-        yield _Spread(
-            load,
-            replicas,
-            min(replicas.values(), default=0) if enough else 0,
-            max(replicas.values(), default=0),
-        )
+        of_node, constraint = load.domains.of_node, load.constraint
+        stood_on = (nodes[uid] for uid in load.counted if uid in nodes)
+        replicas = Counter(of_node[node] for node in stood_on if node in of_node)
+        # Without the empty domains: a workload has few replicas, and a cluster many nodes.
+        is_full = len(load.domains.all) == len(replicas) >= constraint.min_domains
+        least = min(replicas.values(), default=0) if is_full else 0
+        yield _Spread(load, replicas, least, max(replicas.values(), default=0))
 
 
 def _crowding(look: Look, violated: Mapping[Key, list[_Spread]]) -> dict[Key, list[_Crowding]]:

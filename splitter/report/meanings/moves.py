@@ -228,17 +228,17 @@ REBALANCING: Final = {
     ),
     Reason.RELIEVING: Meaning(
         "Normal",
-        "`splitter.io/relief`: a replica leaves a hot node, or prefers spot and comes from on-demand."
-        " One more is started first; in placement mode a member is restarted.",
+        "`splitter.io/relief`: a replica leaves a hot node, prefers spot and comes from on-demand, or is"
+        " spread as its constraints ask. One more is started first; in placement mode a member is restarted.",
     ),
     Reason.RELIEVED: Meaning(
         "Normal", "The new replica is ready on another node, and the one that was to leave is gone."
     ),
     Reason.RELIEF_UNDONE: Meaning(
         "Warning",
-        "A replica was to leave its node and stays: the new one came to a hot node too (or to on-demand,"
-        " where it was to come to spot) or did not become ready, or something more important happened. The"
-        " workload rests for half an hour.",
+        "A replica was to leave its node and stays: the new one came to a hot node too (or to on-demand"
+        " where it was to come to spot, or where it is spread no better) or was not ready in time, or something"
+        " more important happened. The workload rests for half an hour.",
         "If it recurs: does the Split say why the scheduler gets no hint? Mend that. Do the hot nodes request"
         " less than others? Raise the requests of what uses so much there.",
     ),
@@ -251,7 +251,8 @@ REBALANCING: Final = {
     Reason.NODES_HOT: Meaning("Normal", "Replicas stand on hot nodes. The message says why none leaves now."),
     Reason.NODES_COOL: Meaning(
         "Normal",
-        "No replica stands on a hot node. The message says how many prefer spot and stand on on-demand.",
+        "No replica stands on a hot node. The message says how many prefer spot and stand on on-demand, or"
+        " crowd a node or zone.",
     ),
     Reason.FROZEN: Meaning(
         "Normal",

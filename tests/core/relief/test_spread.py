@@ -12,7 +12,7 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.decide import Relief, relieve
-from splitter.core.relief.model import Cluster, Resource, Thresholds, WorkloadLoad
+from splitter.core.relief.model import Cluster, Domains, Resource, Thresholds, WorkloadLoad
 
 CPU = Thresholds({Resource.CPU: 85.0})
 NODES = [f"node-{n}" for n in range(5)]
@@ -161,7 +161,9 @@ class TestStays:
         answer = looked_at(crowd(*held), 30)
         assert (answer.moves, dict(answer.badly_placed)) == ((), {})
 
-    @pytest.mark.parametrize("fields", [{"counted": frozenset()}, {"pods": frozenset()}, {"domains": {}}])
+    @pytest.mark.parametrize(
+        "fields", [{"counted": frozenset()}, {"pods": frozenset()}, {"domains": Domains()}]
+    )
     def test_where_the_constraint_counts_nobody(self, fields: dict[str, object]) -> None:
         """Its selector is of other pods, it is of another twin, or no node bears its key."""
         assert looked_at(crowd(3, 0), 30, every_spread(**fields)).moves == ()

@@ -17,6 +17,7 @@ from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
+    Domains,
     NodeLoad,
     PastMove,
     ReplicaLoad,
@@ -160,9 +161,8 @@ class World:
 
     def _spread(self, constraint: SpreadConstraint, workload: str) -> SpreadLoad:
         uids = frozenset(pod.uid for pod in self.of(workload))
-        return SpreadLoad(
-            constraint, uids, uids, {node: self.domain(node, constraint) for node in self.nodes}
-        )
+        of_node = {node: self.domain(node, constraint) for node in self.nodes}
+        return SpreadLoad(constraint, uids, uids, Domains(of_node, frozenset(of_node.values())))
 
     def domain(self, node: str, constraint: SpreadConstraint) -> str:
         """Return the value of a constraint's key on a node."""
