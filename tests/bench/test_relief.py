@@ -58,6 +58,7 @@ HOT_M, COOL_M = 760.0, 240.0
 # Of the idle cost.
 INTERVAL_S, MEASURED_LOOKS = 60, 20
 LOOK_DEADLINE_S = 300
+BY_HOST = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
 
 
 # --- one decision --------------------------------------------------------------------------------------
@@ -230,11 +231,17 @@ async def watched(run: Run, kubeconfig: Path) -> tuple[float, int]:
     return (looks.begun_s[-1] - looks.begun_s[first]) / MEASURED_LOOKS, len(woken)
 
 
-def test_watching(tmp_path: Path) -> None:
-    """While nothing is hot a look wakes no workload; what it costs is shown."""
+@pytest.mark.parametrize("spread", [False, True])
+def test_watching(tmp_path: Path, *, spread: bool) -> None:
+    """While nothing is hot a look wakes no workload; what it costs is shown, with constraints and without."""
     run = Run(NODES * PODS_A_NODE // REPLICAS)
     missing = NODES - len(run.paper.nodes)
     run.paper.nodes += [node(f"spot-more-{number}", Pool.SPOT) for number in range(missing)]
+    for one in run.paper.nodes:
+        one["metadata"]["labels"][BY_HOST["topologyKey"]] = one["metadata"]["name"]
+    for one in run.paper.twins if spread else ():
+        selector = {"matchLabels": one["spec"]["template"]["metadata"]["labels"]}
+        one["spec"]["template"]["spec"]["topologySpreadConstraints"] = [BY_HOST | {"labelSelector": selector}]
     run.fill()
     pods = [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in run.paper.pods]
     workloads = len(run.paper.sources)
@@ -243,7 +250,8 @@ def test_watching(tmp_path: Path) -> None:
     # When looking begins, and when it is known that nothing is hot.
     assert woken <= 2 * workloads
     show(
-        f"watching {NODES} nodes, {workloads} workloads, {len(pods)} pods, {MEASURED_LOOKS} times",
+        f"watching {NODES} nodes, {workloads} workloads, {len(pods)} pods, {MEASURED_LOOKS} times"
+        + (", each spread over hosts" if spread else ""),
         [
             ("CPU of a look", f"{look_s:.3f} s", ""),
             (

@@ -237,8 +237,8 @@ REBALANCING: Final = {
     Reason.RELIEF_UNDONE: Meaning(
         "Warning",
         "A replica was to leave its node and stays: the new one came to a hot node too (or to on-demand"
-        " where it was to come to spot, or where it is spread no better) or was not ready in time, or something"
-        " more important happened. The workload rests for half an hour.",
+        " where it was to come to spot, or where it is spread no better) or was not ready in time, or"
+        " something more important happened. The workload rests for half an hour.",
         "If it recurs: does the Split say why the scheduler gets no hint? Mend that. Do the hot nodes request"
         " less than others? Raise the requests of what uses so much there.",
     ),
