@@ -38,8 +38,8 @@ from splitter.kube.listed import Reader
 from splitter.kube.quotas import lacks_room
 from splitter.kube.real_use import Queries, RealUse, real_use, used_by_prometheus
 from splitter.reconciler.relief_cluster import (
+    ClusterLooks,
     KnownWorkload,
-    cluster_of,
     member_loads,
     replica_loads,
     spread_loads,
@@ -116,6 +116,7 @@ class HotNodesWatch:
         """
         self._reader = reader
         self._cache = cache
+        self._looks_at = ClusterLooks(cache)
         self._enqueue = enqueue
         self._tuning = tuning
         self._interval_s = interval_s
@@ -221,7 +222,7 @@ class HotNodesWatch:
             return RealUse(missing=f"the source of real use did not answer within {_LONGEST_READ_S:.0f} s")
 
     async def _look(self, used: RealUse, now: datetime) -> None:
-        cluster = cluster_of(self._cache, list(self._known.values()), used, now)
+        cluster = self._looks_at.look(self._known.values(), used, now)
         if used.missing:
             answer = Relief(paused=used.missing)
         else:

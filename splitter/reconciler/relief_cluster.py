@@ -1,7 +1,7 @@
 """Turns what the cache and a reconcile know into what `core.relief` looks at."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,6 +10,7 @@ from typing import Final
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
 from splitter.core.model import Observation, PodView, Pool, SourceView, seconds_between
+from splitter.core.names import Key
 from splitter.core.nodes.facts import Health, Tier
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest, SpreadConstraint, Toleration, may_run_on
 from splitter.core.placeable import Reach
@@ -37,12 +38,21 @@ _AFTER_ALL: Final = 2**32
 
 
 class _Nodes:
-    """The nodes of one look; what is asked about them is found once for all that ask alike."""
+    """The nodes as they are labelled and tainted; what is asked of them is found once for all alike."""
 
     def __init__(self, nodes: Sequence[NodeHeadroom]) -> None:
         self._nodes = nodes
         self._admitting: dict[tuple[object, ...], frozenset[str]] = {}
         self._domains: dict[tuple[object, ...], Domains] = {}
+
+    def are_like(self, nodes: Sequence[NodeHeadroom]) -> bool:
+        """Whether the same would be found of other nodes."""
+        pairs = zip(self._nodes, nodes, strict=False)
+        return len(self._nodes) == len(nodes) and all(
+            (one.node.name, one.node.labels, one.node.taints)
+            == (other.node.name, other.node.labels, other.node.taints)
+            for one, other in pairs
+        )
 
     def admitting(self, request: PodRequest) -> frozenset[str]:
         """Return the nodes, by name, that let such a pod onto them."""
@@ -154,27 +164,44 @@ class KnownWorkload:
     """How the pods of each twin ask to be spread."""
 
 
-def cluster_of(cache: Cache, known: Sequence[KnownWorkload], used: RealUse, now: datetime) -> Cluster:
-    """Return this moment as relief looks at it; where a twin may stand is asked once for all alike."""
-    if used.missing:
-        return Cluster(now)
-    nodes = list(cache.headroom(now))
-    asked = _Nodes(nodes)
-    pods = {
-        replica.uid: sample
-        for one in known
-        for replica in one.load.replicas
-        if (sample := used.pods.get((one.load.key.namespace, replica.pod))) is not None
-    }
-    return Cluster(
-        now=now,
-        nodes=tuple(map(_node_load, nodes)),
-        workloads=tuple(_with_nodes(cache, one, asked) for one in known),
-        node_samples=used.nodes,
-        pod_samples=pods,
-        waiting=_waiting(cache, now),
-        alarm=next((_alarm_of(node) for node in nodes if _is_alarming(cache, node)), ""),
-    )
+class ClusterLooks:
+    """Looks at the cluster; where replicas may stand is kept from one to the next, while that stays so."""
+
+    def __init__(self, cache: Cache) -> None:
+        """Keep nothing yet."""
+        self._cache = cache
+        self._nodes = _Nodes(())
+        self._loads = dict[Key, tuple[KnownWorkload, WorkloadLoad]]()
+
+    def look(self, known: Iterable[KnownWorkload], used: RealUse, now: datetime) -> Cluster:
+        """Return this moment as relief looks at it."""
+        if used.missing:
+            return Cluster(now)
+        nodes, loads = list(self._cache.headroom(now)), self._loads
+        if not self._nodes.are_like(nodes):
+            self._nodes, loads = _Nodes(nodes), {}
+        self._loads = {
+            one.load.key: kept
+            if (kept := loads.get(one.load.key)) is not None and kept[0] is one
+            else (one, _with_nodes(self._cache, one, self._nodes))
+            for one in known
+        }
+        workloads = tuple(load for _, load in self._loads.values())
+        pods = {
+            replica.uid: sample
+            for load in workloads
+            for replica in load.replicas
+            if (sample := used.pods.get((load.key.namespace, replica.pod))) is not None
+        }
+        return Cluster(
+            now=now,
+            nodes=tuple(map(_node_load, nodes)),
+            workloads=workloads,
+            node_samples=used.nodes,
+            pod_samples=pods,
+            waiting=_waiting(self._cache, now),
+            alarm=next((_alarm_of(node) for node in nodes if _is_alarming(self._cache, node)), ""),
+        )
 
 
 def _with_nodes(cache: Cache, known: KnownWorkload, nodes: _Nodes) -> WorkloadLoad:

@@ -457,6 +457,17 @@ class TestSpread:
         one.watch.saw(*seen())
         assert bool(one.look(10, full=6400).badly_placed) is said
 
+    def test_what_changes_of_a_node_is_seen(self) -> None:
+        """Where replicas may stand is kept from look to look, and not longer."""
+        one = self.watch()
+        labels = one.cache.labels.pop("cool-1")
+        one.watch.saw(*seen())
+        assert one.look(2, full=6400).badly_placed == ""
+        one.cache.labels["cool-1"] = labels
+        assert one.look(full=6400).badly_placed != ""
+        del one.cache.nodes["cool-1"]
+        assert one.look(full=6400).badly_placed == ""
+
     def test_pods_of_another_revision_are_not_alike(self) -> None:
         """matchLabelKeys: pod-template-hash has the pods of each ReplicaSet counted alone."""
         observed, in_force, planned = seen()

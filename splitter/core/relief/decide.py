@@ -40,7 +40,7 @@ from splitter.core.relief.samples import (
     sum_of,
     usable,
 )
-from splitter.core.relief.spread import spread_out
+from splitter.core.relief.spread import Crowding, spread_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Relief:
     """Of hot nodes: why none of their replicas moves now."""
     spot_room: Since = field(default_factory=dict)
     """Since when spot has had room for replicas that prefer it, and stand on on-demand."""
-    crowding: Since = field(default_factory=dict)
-    """Since when replicas have violated their spread constraints."""
+    crowding: Crowding = field(default_factory=Crowding)
+    """What to remember of replicas that violate their spread constraints."""
     badly_placed: Mapping[Key, str] = field(default_factory=dict)
     """Of workloads that have such replicas: how that stands."""
 

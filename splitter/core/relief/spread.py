@@ -6,13 +6,18 @@ The bounds are those of hot nodes, which come first. Source: docs/adr/0078.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
 
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.relief.look import Candidate, Look, Since, measured_on, most_moves, take, target_for
 from splitter.core.relief.model import NodeLoad, SpreadLoad, WorkloadLoad
+
+# What nobody sees may have changed by then.
+_VAIN_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,14 @@ class _Spread:
     def admits(self, from_node: str, to_node: str) -> bool:
         """Whether a replica may go from one node to another: it stays kept, or is violated less."""
         left, entered = self.load.domains.of_node.get(from_node), self.load.domains.of_node.get(to_node)
-        if entered is None or left == entered:
-            return entered is not None
+        if entered is None:
+            return False
         before, after = self.beside(from_node), self.replicas[entered] + 1
         skew = self.load.constraint.max_skew
         if self.load.constraint.strict and after - self.least > skew:
             return False  # the scheduler still counts the replica that is to leave
+        if left == entered:
+            return True
         least = self.least if left is None else min(self.least, before - 1)
         keeps = not self.is_violated and max(self.most, after) - least <= skew
         return keeps or (left is not None and after < before)
@@ -65,25 +72,55 @@ class _Spread:
         return f"{said} ({constraint.key}, maxSkew {constraint.max_skew}{least})"
 
 
-_Crowding = tuple[NodeLoad, Candidate]
+_Held = tuple[tuple[int, tuple[tuple[str, int], ...]], ...]
+"""Of each constraint: how many domains there are, and how many replicas each holds."""
+_Crowded = tuple[NodeLoad, Candidate]
 
 
-def spread_out(look: Look, before: Since, *, hot: bool) -> tuple[Since, dict[Key, str]]:
-    """Choose the replicas that are to be spread; return since when they crowd, and why others do not move.
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A move that was chosen, and how they stood then."""
 
-    A constraint has to be violated at each look of a whole cycle first: nodes come and go.
+    at: datetime
+    held: _Held
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Crowding:
+    """What is remembered of replicas that crowd, by workload. In memory: after a restart it begins anew."""
+
+    since: Since = field(default_factory=dict)
+    tried: Mapping[Key, Attempt] = field(default_factory=dict)
+
+
+def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, dict[Key, str]]:
+    """Choose the replicas that are to be spread; return what to remember, and why others do not move.
+
+    A constraint has to be violated at each look of a whole cycle first: nodes come and go. Where they stand
+    as before a move, it was in vain: another one is tried when they stand otherwise, or after a day.
     """
     now, cycle_s = look.cluster.now, look.tuning.cycle_s
     counted = {one.key: list(_counted(one)) for one in look.cluster.workloads if one.spreads}
     violated = {key: own for key, own in counted.items() if any(one.is_violated for one in own)}
     crowding = _crowding(look, violated)
-    since = {key: min(before.get(key, now), now) for key in crowding}
+    since = {key: min(before.since.get(key, now), now) for key in crowding}
+    begun = {(one.workload, one.at) for one in look.past if one.aim is Aim.SPREAD}
+    tried = {
+        key: replace(one, begun=one.begun or any(of == key and at >= one.at for of, at in begun))
+        for key, one in before.tried.items()
+        if key in violated
+    }
     said, most = dict[Key, str](), most_moves(look, hot=hot)
     for key, own in crowding.items():
         spreads = violated[key]
         how = next(str(one) for one in spreads if one.is_violated)
         if seconds_between(since[key], now) < cycle_s:
             said[key] = f"{how}: it is to be so for {cycle_s:.0f} s before one moves"
+            continue
+        last = tried.get(key)
+        if last and last.begun and last.held == _held(spreads) and look.is_lately(last.at, _VAIN_S):
+            said[key] = f"{how}: a move has not helped, and is tried again when they stand otherwise"
             continue
         said[key] = f"{how}: they move one at a time, as the bounds allow"
         if key in look.moved or len(look.moves) + look.lately >= most:
@@ -94,7 +131,12 @@ def spread_out(look: Look, before: Since, *, hot: bool) -> tuple[Since, dict[Key
             continue
         node, one, to, crowded = move
         take(look, node, one, to, how, aim=Aim.SPREAD, crowded=crowded)
-    return since, said
+        tried[key] = Attempt(now, _held(spreads))
+    return Crowding(since, tried), said
+
+
+def _held(spreads: list[_Spread]) -> _Held:
+    return tuple((len(one.load.domains.all), tuple(sorted(one.replicas.items()))) for one in spreads)
 
 
 def _counted(workload: WorkloadLoad) -> Iterator[_Spread]:
@@ -109,9 +151,9 @@ def _counted(workload: WorkloadLoad) -> Iterator[_Spread]:
         yield _Spread(load, replicas, least, max(replicas.values(), default=0))
 
 
-def _crowding(look: Look, violated: Mapping[Key, list[_Spread]]) -> dict[Key, list[_Crowding]]:
+def _crowding(look: Look, violated: Mapping[Key, list[_Spread]]) -> dict[Key, list[_Crowded]]:
     """Return the ready replicas that stand where there are too many, on a node of their own pool."""
-    crowding = defaultdict[Key, list[_Crowding]](list)
+    crowding = defaultdict[Key, list[_Crowded]](list)
     for node in look.cluster.nodes if violated else ():
         if node.name in look.used:
             for one in measured_on(look, node):
@@ -130,12 +172,12 @@ def _bearing(spreads: list[_Spread] | tuple[()], one: Candidate) -> Iterator[_Sp
 
 
 def _moves(
-    look: Look, spreads: list[_Spread], own: list[_Crowding]
+    look: Look, spreads: list[_Spread], own: list[_Crowded]
 ) -> Iterator[tuple[NodeLoad, Candidate, NodeLoad, frozenset[str]]]:
     """Yield the moves that help: what leaves which node, where there is room, and where it may not stay."""
 
-    def rank(crowding: _Crowding) -> tuple[int, int, int, str]:
-        node, one = crowding
+    def rank(crowded: _Crowded) -> tuple[int, int, int, str]:
+        node, one = crowded
         crowd = max(spread.beside(node.name) for spread in _bearing(spreads, one))
         return -crowd, one.replica.priority, one.replica.qos, one.replica.uid
 

@@ -13,6 +13,7 @@ from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import Cluster, Domains, Resource, Thresholds, WorkloadLoad
+from splitter.core.relief.spread import Crowding
 
 CPU = Thresholds({Resource.CPU: 85.0})
 NODES = [f"node-{n}" for n in range(5)]
@@ -140,7 +141,7 @@ class TestSoak:
         world = crowd(3, 0)
         played(world, 9)
         answer = relieve(replace(world.cluster(), alarm="node-9 goes"), world.last, ())
-        assert (answer.moves, dict(answer.crowding)) == ((), {})
+        assert (answer.moves, answer.crowding) == ((), Crowding())
 
 
 class TestStays:
@@ -206,14 +207,37 @@ class TestStays:
 
 class TestTakenBack:
     def test_one_that_lands_in_the_crowd_again(self) -> None:
-        """Its workload rests for half an hour; nothing is missing, and nothing goes back and forth."""
+        """Nothing is missing, and it is not tried again as long as they stand so."""
+        world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
+        world.lands_on = "node-0"
+        looks = played(world, 120)
+        assert counts(world) == [3, 0]
+        assert [one.taken_back for one in world.past] == [True]
+        assert world.least_available == 0
+        assert (
+            looks[-1]
+            .badly_placed[WEB]
+            .endswith(": a move has not helped, and is tried again when they stand otherwise")
+        )
+
+    def test_it_is_tried_again_when_they_stand_otherwise(self) -> None:
+        """Or when there is another node."""
         world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
         world.lands_on = "node-0"
         played(world, 120)
-        assert counts(world) == [3, 0]
-        assert world.made <= 4
-        assert all(one.taken_back for one in world.past)
-        assert world.least_available == 0
+        world.lands_on = ""
+        world.nodes.append("node-2")
+        played(world, 120)
+        assert counts(world) == [1, 1, 1]
+
+    def test_it_is_tried_again_after_a_day(self) -> None:
+        """Nobody knows what else has changed."""
+        world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
+        world.lands_on = "node-0"
+        played(world, 23 * 60)
+        assert world.made == 1
+        played(world, 90)
+        assert world.made == 2
 
 
 class TestHotNodesFirst:
