@@ -3,6 +3,7 @@
 Pure but for the model that it reads: nothing here renders.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum, unique
@@ -15,6 +16,7 @@ from splitter.dashboard.model import Model
 from splitter.kube.records import NodeRecord, PodRecord, SplitRecord
 
 _NODES = 200  # of one workload: more boxes are no picture
+_HOT = "hot by real use"
 
 
 @unique
@@ -94,7 +96,8 @@ def picture(model: Model, split: SplitRecord) -> tuple[tuple[PoolPicture, ...], 
         if not pod.finished:
             by_node.setdefault(pod.node, []).append(pod)
     unplaced = by_node.pop(None, [])
-    boxes = [_box(name, model.view.node(name or ""), pods) for name, pods in by_node.items()]
+    hot = frozenset(model.statuses[split.source].relief.hot_nodes)
+    boxes = [_box(name, model.view.node(name or ""), pods, hot) for name, pods in by_node.items()]
     boxes.sort(key=lambda box: (box.pool, box.zone, box.name))
     left_out = max(0, len(boxes) - _NODES)
     pools = []
@@ -124,7 +127,7 @@ def _by_name(pods: list[PodRecord]) -> list[PodRecord]:
     return sorted(pods, key=lambda pod: pod.name)
 
 
-def _box(name: str | None, node: NodeRecord | None, pods: list[PodRecord]) -> Box:
+def _box(name: str | None, node: NodeRecord | None, pods: list[PodRecord], hot: Collection[str]) -> Box:
     if node is None:
         # Not seen: what its replicas were made for says which pool it is of.
         pool = next((pod.born.value for pod in pods if pod.born is not None), Pool.ON_DEMAND.value)
@@ -133,6 +136,8 @@ def _box(name: str | None, node: NodeRecord | None, pods: list[PodRecord]) -> Bo
         state = node.state
         pool, zone = pool_of(state), zone_of(state)
         health, signal, deadline = state.health.value, state.signal, state.deadline
+        if state.name in hot:
+            signal = f"{signal}, {_HOT}" if signal else _HOT
     replicas = tuple(Replica(pod.name, _on_node(pod, node), _detail(pod)) for pod in _by_name(pods))
     return Box(name or "", pool, zone, health, signal, deadline, replicas)
 

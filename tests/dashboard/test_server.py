@@ -105,6 +105,16 @@ class TestViews:
         assert "<td>on the workload</td>" in result
         assert "Policy in force" in result.split('<div id="explain">')[1]
 
+    async def test_hot_nodes(self, http: aiohttp.ClientSession) -> None:
+        """A node that is hot by real use says so beside its replicas, and explain says what comes of it."""
+        cluster = small()
+        relief = {"reason": "NodesHot", "message": "its replicas stand on hot nodes", "hotNodes": ["spot-0"]}
+        cluster.put("splits", split("web", on_demand=1, spot=2, relief=relief))
+        async with shown(cluster) as it:
+            result = await text(http, it, "workload/shop/deployment/web")
+        assert result.count("hot by real use") == 1
+        assert "its replicas stand on hot nodes" in result.split('<div id="explain">')[1]
+
     async def test_plan_is_asked_for(self, http: aiohttp.ClientSession) -> None:
         """It is read when somebody wants it: it lists a whole namespace."""
         async with shown(small()) as it:
