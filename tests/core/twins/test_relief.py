@@ -28,6 +28,12 @@ from splitter.core.reasons import Reason, State
 from splitter.core.split_status import ReliefStatus
 
 OFF_SPOT = "od-1 is on-demand, and spot has had room for 600 s"
+CROWDED = "hot-1 holds 4 of its replicas and cool-1 0 (kubernetes.io/hostname, maxSkew 1)"
+TO_SPREAD = HotNodes(
+    known=True,
+    leaves=LeavingReplica("uid-web-spot-0", CROWDED, aim=Aim.SPREAD),
+    crowded=frozenset({"hot-1"}),
+)
 TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, aim=Aim.SPOT))
 
 
@@ -80,9 +86,7 @@ class TestMove:
     @pytest.mark.parametrize("crowded", [{"hot-1", "cool-1"}, {"hot-1", "cool-2"}, set()])
     def test_to_be_spread(self, crowded: set[str]) -> None:
         """It is taken back where it would be spread no better. After a restart nobody knows where that is."""
-        why = "hot-1 holds 4 of its replicas and cool-1 0 (kubernetes.io/hostname, maxSkew 1)"
-        leaves = LeavingReplica("uid-web-spot-0", why, aim=Aim.SPREAD)
-        one = cluster(hot=HotNodes(known=True, leaves=leaves, crowded=frozenset(crowded)))
+        one = cluster(hot=replace(TO_SPREAD, crowded=frozenset(crowded)))
         one.run()
         assert calm(one)
         assert (one.fewest, one.most) == (N, N + 1)
@@ -92,15 +96,14 @@ class TestMove:
         assert ("uid-web-spot-0" in one.uids) is taken_back
         ended = "stands where it is spread no better" if taken_back else "is ready elsewhere"
         assert one.said == [
-            f"scale spot 8 -> 9 (+1): web-spot-0 is to leave, {why}",
+            f"scale spot 8 -> 9 (+1): web-spot-0 is to leave, {CROWDED}",
             one.said[-1],
         ]
         assert one.said[-1].endswith(f"goes, the new replica {ended}")
 
     def test_to_be_spread_that_stays_on_its_node(self) -> None:
         """That node is known after a restart, too."""
-        leaves = LeavingReplica("uid-web-spot-0", "crowded", aim=Aim.SPREAD)
-        one = cluster(hot=HotNodes(known=True, leaves=leaves), lands_on="hot-1")
+        one = cluster(hot=replace(TO_SPREAD, crowded=frozenset()), lands_on="hot-1")
         one.run()
         assert calm(one)
         assert one.status.relief.moves[0].taken_back
@@ -119,11 +122,12 @@ class TestMove:
         assert one.written == []
         assert "relief" not in one.status.to_json()
 
+    @pytest.mark.parametrize("hot", [WANTED, TO_SPOT, TO_SPREAD], ids=["hot", "to-spot", "to-spread"])
     @pytest.mark.parametrize("dies_at", range(4))
     @pytest.mark.parametrize("step", range(5))
-    def test_survives_a_crash_at_every_write(self, step: int, dies_at: int) -> None:
+    def test_survives_a_crash_at_every_write(self, step: int, dies_at: int, hot: HotNodes) -> None:
         """Whatever was written last, the workload comes to rest with its counts, and misses no replica."""
-        one = cluster()
+        one = cluster(hot=hot)
         for _ in range(step):
             one.reconcile()
             one.play()
