@@ -109,7 +109,7 @@ def explained(key: Key, status: SplitStatus, ordinals: Sequence[int] | None = No
         lines += _section("Ordinals", iter([born]))
     lines += _section("Policy in force", _policy(status, placed=ordinals is not None))
     lines += _section("Spot", _spot(status.rebalance))
-    lines += _section("Hot nodes", _relief(status))
+    lines += _section("Relief", _relief(status))
     lines += _section("Starts", _starts(status))
     lines += _section("Not as it should be", _faults(status))
     return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
@@ -160,7 +160,7 @@ def _spot(state: RebalanceState) -> Iterator[str]:
 
 
 def _relief(status: SplitStatus) -> Iterator[str]:
-    """Say how relief of hot nodes stands, and the moves that still count; nothing where nobody asks."""
+    """Say how relief stands, and the moves that still count; nothing where nobody asks."""
     relief = status.relief
     if relief.message:
         yield from _wrapped(f"{relief.message} ({relief.reason})", "  ", "    ")

@@ -257,7 +257,7 @@ class TestTheExplanation:
             ],
         }
         lines = lines_of(split(relief=relief))
-        at = lines.index("Hot nodes")
+        at = lines.index("Relief")
         assert lines[at + 1 : at + 6] == [
             "  its replicas stand on hot nodes (node-1) (NodesHot)",
             "  2026-11-21 14:00:00  web-spot-1 on node-1: moved",
@@ -265,7 +265,7 @@ class TestTheExplanation:
             "  2026-11-21 14:00:00  web-spot-1 on node-1: is being moved",
             "",
         ]
-        assert "Hot nodes" not in lines_of(split())
+        assert "Relief" not in lines_of(split())
 
     def test_says_when_the_last_good_policy_is_in_force(self) -> None:
         """What is written now cannot be read."""
