@@ -112,6 +112,11 @@ class TestRelief:
         assert said.startswith(f'SPLITTER_RELIEF: "{value}" is not "off", or from which percent of a node')
         assert said.endswith('Write for example "cpu=85,memory=90".')
 
+    def test_restarts_nobody(self) -> None:
+        """A StatefulSet asks for restarts itself; here the word would do nothing."""
+        said = message(RELIEF="cpu=85,restarts")
+        assert said.startswith("SPLITTER_RELIEF: restarts have to be asked for on each StatefulSet itself.")
+
 
 class TestPrometheus:
     def test_needs_an_address(self) -> None:

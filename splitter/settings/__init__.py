@@ -228,6 +228,10 @@ class Settings(BaseModel):
     def _read_relief(cls, value: str) -> str:
         if value and RELIEF.read(value) is None:
             raise ValueError(f"{quoted(value)} is not {RELIEF.must_be}. {RELIEF.advice(value)[:-1]}")
+        if value.endswith(",restarts"):
+            raise ValueError(
+                "restarts have to be asked for on each StatefulSet itself. Leave the word out here"
+            )
         return value
 
     @field_validator("relief_prometheus")

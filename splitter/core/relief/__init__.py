@@ -1,4 +1,4 @@
-"""Which replicas leave a hot node or come to spot, and the steps of one such move: make before break.
+"""Which replicas leave a hot node, come to spot or are spread, and the steps of one such move.
 
 `relieve` looks at the real use of all nodes, and names the few replicas that are to stand elsewhere.
 `next_step` then carries one of them over: the twin is raised by one, and lowered when the new replica is
@@ -6,6 +6,6 @@ ready elsewhere. Where that one stands is the scheduler's choice; one that lands
 
 `reconciler.relief` asks `relieve`, `core.twins.relief` asks `next_step` (docs/adr/0059, docs/adr/0063).
 `model` holds the words, `thresholds` reads them, `samples` judges what was measured, `look` counts what is
-there, `decide` chooses on hot nodes and `misplaced` on on-demand, `move` does one move.
+there, `decide` chooses on hot nodes, `misplaced` on on-demand and `spread` in crowds, `move` does one move.
 Pure: times are arguments.
 """
