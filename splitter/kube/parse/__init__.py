@@ -50,7 +50,6 @@ __all__ = [
     "replica_set",
     "source",
     "split",
-    "spread_constraints",
     "template_set",
     "twin",
 ]

@@ -11,7 +11,7 @@ from kube.raw import CREATED, READY, Raw, condition, deployment, metadata, owner
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Condition, Taint
-from splitter.core.nodes.fit import MatchExpression, NodeTerm, SpreadConstraint, Toleration
+from splitter.core.nodes.fit import MatchExpression, NodeTerm, Toleration
 from splitter.core.reasons import Reason
 from splitter.core.split_status import UNREPORTED, RebalanceState
 from splitter.kube import parse
@@ -260,51 +260,6 @@ class TestRequests:
         chosen = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
         pod_request = parse.pod_request({"containers": [], "affinity": chosen})
         assert (pod_request.affinity, pod_request.requirements) == ((NodeTerm(),), 1)
-
-    def test_spread_constraints(self) -> None:
-        """As the scheduler reads them: what is left out is what it takes then."""
-        short = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
-        terms = [{"key": "app", "operator": "In", "values": ["web"]}, {"key": "canary", "operator": "Exists"}]
-        whole = {
-            "maxSkew": 2,
-            "topologyKey": "host",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "minDomains": 3,
-            "matchLabelKeys": ["pod-template-hash"],
-            "labelSelector": {"matchLabels": {"tier": "front"}, "matchExpressions": terms},
-            "nodeAffinityPolicy": "Ignore",
-            "nodeTaintsPolicy": "Honor",
-        }
-        nobody, all_of_it = parse.spread_constraints({"topologySpreadConstraints": [short, whole]})
-        assert nobody == SpreadConstraint("zone", 1, strict=False)
-        assert all_of_it == SpreadConstraint(
-            "host",
-            2,
-            strict=True,
-            selector=(
-                MatchExpression("tier", "In", ("front",)),
-                MatchExpression("app", "In", ("web",)),
-                MatchExpression("canary", "Exists"),
-            ),
-            label_keys=("pod-template-hash",),
-            min_domains=3,
-            honors_affinity=False,
-            honors_taints=True,
-        )
-        assert parse.spread_constraints({}) == ()
-
-    def test_more_constraints_than_are_heeded(self) -> None:
-        """Whoever may write a twin's template chooses how many there are, and how long: it is not spread."""
-        selector = {"matchLabels": {"app": "web"}}
-        one = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-        many = [{**one, "topologyKey": f"key-{n}"} for n in range(5)]
-        long = [{**one, "labelSelector": {"matchLabels": {f"app-{n}": "web" for n in range(1000)}}}]
-        right = [{**one, "labelSelector": selector}]
-        sizes = [
-            len(parse.spread_constraints({"topologySpreadConstraints": asked}))
-            for asked in (many, long, right)
-        ]
-        assert sizes == [0, 0, 1]
 
     def test_containers_add_up(self) -> None:
         """All containers run at once."""
