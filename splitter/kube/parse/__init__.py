@@ -21,7 +21,6 @@ from splitter.kube.parse.pods import (
     label_selector,
     pod,
     pod_request,
-    spread_constraints,
 )
 from splitter.kube.parse.splits import namespace, placement, split
 from splitter.kube.parse.template_sets import template_set
