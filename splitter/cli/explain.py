@@ -10,7 +10,6 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from http import HTTPStatus
 from itertools import groupby
 
 import typer
@@ -28,7 +27,7 @@ from splitter.core.placement.members import spoken
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.core.start_times import gap_note, quantile
-from splitter.kube.client import ApiError, Client, Json
+from splitter.kube.client import Json
 from splitter.kube.paths import workload
 from splitter.report.meanings import MEANINGS
 from splitter.report.printable import printable
@@ -43,11 +42,6 @@ _EXPECTED = {
     "SpotAvailable": "True",
     "Conflict": "False",
 }  # Progressing is neither well nor ill
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="explain")(explain)
 
 
 @asks_cluster(without=("everywhere", "selector"))
@@ -75,16 +69,7 @@ async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | N
     """Return the Split, or without one the source; None for what is not there or may not be read."""
     async with cluster.connected() as (client, _):
         splits = await read_splits(client, target, target.includes)
-        return (splits[0], None) if splits else (None, await _source(client, target))
-
-
-async def _source(client: Client, target: Target) -> Json | None:
-    try:
-        return await client.get(workload(target.key))
-    except ApiError as error:
-        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
-            return None
-        raise
+        return (splits[0], None) if splits else (None, await client.find(workload(target.key)))
 
 
 def _why_not(target: Target, source: Json | None) -> str:

@@ -34,11 +34,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="plan")(plan)
-
-
 @asks_cluster()
 def plan(
     workload: str | None = typer.Argument(

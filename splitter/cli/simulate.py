@@ -34,11 +34,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="simulate")(simulate)
-
-
 def simulate(
     replicas: int = typer.Option(..., "--replicas", min=1, max=100_000, help="Replicas of the workload."),
     trace: Path | None = typer.Option(

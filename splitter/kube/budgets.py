@@ -22,6 +22,7 @@ from splitter.core.names import Key
 from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json
 from splitter.kube.paths import budgets
 from splitter.kube.payloads import owned_by_split
+from splitter.kube.records import Record
 from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
@@ -52,12 +53,9 @@ async def beside(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitabl
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetRecord:
+class BudgetRecord(Record):
     """One PodDisruptionBudget, splitter's or a user's."""
 
-    namespace: str
-    uid: str
-    version: int
     split_uid: str | None  # of the Split that controls it; None: a user's
     view: BudgetView
 
