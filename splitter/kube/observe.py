@@ -37,7 +37,7 @@ from splitter.core.reasons import State
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
 from splitter.kube.cache import Cache
-from splitter.kube.client import ApiError
+from splitter.kube.client import Allowing, ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.members import members_of, rolls
 from splitter.kube.orphans import orphans_of
@@ -130,13 +130,9 @@ class Observer:
         record = self._cache.sources.one("key", key)
         if record is not None:
             return record.view
-        try:
-            raw = await self._client.get(workload(key))
-        except ApiError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return None
-            raise
-        return parse.source(raw).view
+        with Allowing(HTTPStatus.NOT_FOUND):
+            return parse.source(await self._client.get(workload(key))).view
+        return None
 
     async def _related(
         self, source: SourceView, split: SplitView | None, twins: Collection[TwinView], now: datetime

@@ -140,7 +140,9 @@ def verdict(
     stopping: bool = False,
 ) -> tuple[bool, bool, str]:
     """Return live, ready, and all messages."""
-    results = look(watches or (Watch(),), reconciles or Reconciles(), election, stopping=stopping)
+    results = look(
+        watches or (Watch(),), Reconciles() if reconciles is None else reconciles, election, stopping=stopping
+    )
     reported = "; ".join(f"{one.name} {one.message}" for one in results)
     return all(one.live for one in results), all(one.ready for one in results), reported
 
