@@ -19,15 +19,10 @@ from splitter.kube.cluster_view import ClusterView
 _SAVED_EVERY = timedelta(seconds=10)
 
 
-def utc_now() -> datetime:
-    """Return the time."""
-    return datetime.now(UTC)
-
-
 class Model:
     """All workloads that are shown."""
 
-    def __init__(self, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """`now` tells the time."""
         self._now = now
         self._view: ClusterView | None = None

@@ -152,8 +152,13 @@ class Writer:
                 path = paths.split(source.key)
                 answer = await self._client.send("PATCH", path, shown, patch="merge", query=OURS)
                 self._cache.splits.upsert(answer)
-            case do.ApplyTwin() | do.RestoreTemplate() | do.DeleteTwin():
-                await self._do_with_twin(source.key, action)
+            case do.ApplyTwin():
+                await self._apply_twin(source.key, action)
+            case do.RestoreTemplate():
+                await self._restore_template(source.key, action)
+            case do.DeleteTwin():
+                await self._delete(paths.workload(source.key, action.name), action.uid)
+                self._cache.twins.forget(action.uid)
             case do.PauseTwin() | do.LabelPod() | do.KeepRevision() | do.OrphanPods() | do.AdoptPods():
                 await adopt(self._client, self._cache, observed, source, action)
             case do.Park() | do.Reattach() | do.StripOwnershipMark() | do.RetryPods() | do.DeleteReplicaSet():
@@ -212,18 +217,6 @@ class Writer:
             case do.ReleaseSource():
                 body = released(await self._client.get(paths.workload(source.key)))
         await self._send_to_source(source, body)
-
-    async def _do_with_twin(
-        self, key: Key, action: do.ApplyTwin | do.RestoreTemplate | do.DeleteTwin
-    ) -> None:
-        match action:
-            case do.ApplyTwin():
-                await self._apply_twin(key, action)
-            case do.RestoreTemplate():
-                await self._restore_template(key, action)
-            case do.DeleteTwin():
-                await self._delete(paths.workload(key, action.name), action.uid)
-                self._cache.twins.forget(action.uid)
 
     async def _do_with_replica_set(
         self,

@@ -35,15 +35,12 @@ def checks(
     unseen = {reflector.namespace for reflector in needed if not reflector.synced.is_set()}
     others_seen = bool({reflector.namespace for reflector in needed} - unseen - {""})
     results = [_watch(reflector, alone=bool(reflector.namespace) and others_seen) for reflector in needed]
-    results.append(_reconciles(queue, _is_away(needed), waiting_s))
+    away = min((reflector.silent_s for reflector in needed), default=0.0) > _AWAY_S
+    results.append(_reconciles(queue, away, waiting_s))
     results.append(_leadership(election))
     if stopping:
         results.append(Check("stop", "this process is leaving", ready=False))
     return results
-
-
-def _is_away(needed: Sequence[Reflector]) -> bool:
-    return min((reflector.silent_s for reflector in needed), default=0.0) > _AWAY_S
 
 
 def _watch(reflector: Reflector, *, alone: bool) -> Check:
