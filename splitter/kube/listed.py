@@ -1,7 +1,7 @@
 """Answers questions about single objects from one list, instead of a request for each.
 
-`related_objects`, `volumes` and `spot_supply` ask a `Reader` about one workload after the other. To the
-controller that is the client. `survey` looks at all workloads of a cluster at once, and gives them a
+`related_objects`, `volumes` and `workload_autoscalers` ask a `Reader` about one workload after the other. To
+the controller that is the client. `survey` looks at all workloads of a cluster at once, and gives them a
 `Listed`. What was not listed is asked of the client, once.
 """
 

@@ -1,7 +1,8 @@
 """Joins the cache's records into one Observation: everything a reconcile may know about one source.
 
 The reconciler calls `observe` at the start of each reconcile. It looks up the status of each pod's node,
-reads live only what no watch tells us (a source whose label is gone; its `related`), and never decides.
+reads live only what no watch tells us (a source whose label is gone; its `related_objects`), and never
+decides.
 """
 
 import json

@@ -14,6 +14,7 @@ from splitter.core.model import SourceView
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import MatchExpression
 from splitter.kube.cache import Cache
+from splitter.kube.parse.pods import expressions
 from splitter.kube.records import PodRecord, TwinRecord
 
 
@@ -39,10 +40,7 @@ def _selected(source: SourceView | None, pods: Collection[PodRecord]) -> tuple[P
         return ()
     selector = orjson.loads(source.manifest_json)["spec"]["selector"]
     terms = [MatchExpression(key, "In", (text,)) for key, text in (selector.get("matchLabels") or {}).items()]
-    terms += [
-        MatchExpression(term["key"], term["operator"], tuple(term.get("values") or ()))
-        for term in selector.get("matchExpressions") or ()
-    ]
+    terms += expressions(selector.get("matchExpressions"))
     return tuple(pod for pod in pods if all(term.matches(dict(pod.labels)) for term in terms))
 
 

@@ -1,7 +1,7 @@
 """Finds where the volumes of a StatefulSet's members can be attached, and foreign claims of twins.
 
-`related` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
-without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
+`related_objects` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a
+volume without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
 writes nothing.
 """
 

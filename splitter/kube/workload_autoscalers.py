@@ -1,8 +1,8 @@
 """Finds which autoscalers scale which workloads; one list serves a namespace for a while.
 
 With 1,000 autoscalers and 1,000 workloads in one namespace, a list for each workload is a million objects.
-`related` goes through them for one workload. A kind that the cluster does not know, or a right that is
-not given, is no answer and no error: only the autoscaler of the cluster itself is always asked about.
+`related_objects` goes through them for one workload. A kind that the cluster does not know, or a right that
+is not given, is no answer and no error: only the autoscaler of the cluster itself is always asked about.
 """
 
 import asyncio
