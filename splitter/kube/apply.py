@@ -27,7 +27,7 @@ from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
 from splitter.kube.client import FORCED, OURS, Allowing, ApiError, Client, Json
 from splitter.kube.dry_run import dry_run, dry_run_roll
-from splitter.kube.parse import COST_BEFORE, DELETION_COST
+from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST
 from splitter.kube.paths import ResourcePath
 from splitter.kube.payloads import (
     annotating,
