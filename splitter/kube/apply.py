@@ -281,10 +281,10 @@ class Writer:
         One of ours goes into the cache, and the next reconcile goes on with it. Created by an apply and not
         by a POST: fields of a POST belong to another owner, and later applies could not remove them.
         """
-        existing: Json = {}
+        existing: Json | None = None
         with Allowing(HTTPStatus.NOT_FOUND):
             existing = await self._client.get(path)
-        if not existing:
+        if existing is None:
             return
         if LABEL_POOL in existing["metadata"].get("labels", {}):
             self._cache.twins.upsert(existing)
