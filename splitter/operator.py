@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import kopf
+from prometheus_client import REGISTRY
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
@@ -197,8 +198,8 @@ class _Operator:
         """Fill the caches, then lead, or stand by until it is our turn."""
         gc.set_threshold(_GARBAGE_AT_START)
         metrics.count_nodes(self._cache.count_nodes)
-        metrics.count_queue(lambda: len(self._queue) if self._queue.served else 0)
-        metrics.count_watches(self._restarts, self._failing)
+        metrics.queue_keys.set_function(lambda: len(self._queue) if self._queue.served else 0)
+        REGISTRY.register(metrics.Watches(self._restarts, self._failing))
         metrics.leads(now=False)
         self._spawn(self._look_after_health())
         for reflector in self._reflectors:

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command
 
 from splitter import __version__
 from splitter.cli.exits import Exit, MendableError
@@ -21,7 +21,7 @@ from splitter.core.errors import SplitterError
 from splitter.report.printable import printable
 
 COMPLETION_VARIABLE = "_SPLITTER_COMPLETE"  # a shell that wants candidates sets it
-# Each verb and the module that registers it, in the order in which --help shows them.
+# Each verb and the module whose function of that name it is, in the order in which --help shows them.
 VERBS = {
     "status": "status",
     "explain": "explain",
@@ -57,14 +57,10 @@ class _Verbs(TyperGroup):
         del ctx
         if cmd_name not in VERBS:
             return None
-        family = typer.Typer(rich_markup_mode=None)
-        family.callback()(_family)  # else typer takes a family of one for the verb itself
-        import_module(f"splitter.cli.{VERBS[cmd_name]}").register(family)
-        return get_group(family).commands[cmd_name]
-
-
-def _family() -> None:
-    """Hold the verbs of one module."""
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        module = import_module(f"splitter.cli.{VERBS[cmd_name]}")
+        alone.command(name=cmd_name)(getattr(module, cmd_name))
+        return get_command(alone)
 
 
 # Plain help: boxes and colours tell nothing, and do not fit where columns are few.

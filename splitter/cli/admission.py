@@ -41,11 +41,6 @@ class Subject(StrEnum):
     PLACEMENT = "placement"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="admission")(admission)
-
-
 def admission(
     subject: Subject = typer.Argument(help="Which policies to print."),
     settings: Path | None = typer.Option(None, "--settings", help="The controller's settings file."),

@@ -37,7 +37,6 @@ def _now() -> str:
 class _Ask:
     """One verb: what it writes (None removes), the result in words, and its help."""
 
-    verb: str
     annotation: str
     value: Callable[[], str | None]
     comes: str
@@ -50,7 +49,6 @@ class _Ask:
 
 _ASKS = (
     _Ask(
-        "restart",
         ANNOTATION_RESTARTED_AT,
         _now,
         "restarts",
@@ -61,7 +59,6 @@ _ASKS = (
         "restart it with `kubectl rollout restart {target} -n {namespace}`",
     ),
     _Ask(
-        "rollout",
         ANNOTATION_ROLLOUT_AT,
         _now,
         "gets its template set",
@@ -70,28 +67,18 @@ _ASKS = (
         "it has no twins that a template set could be rolled out to",
     ),
     _Ask(
-        "freeze",
         ANNOTATION_FREEZE,
         lambda: "true",
         "is frozen",
         "Hold both counts as they are.\n\nThey stay in an emergency too, until `splitter unfreeze`.",
     ),
     _Ask(
-        "unfreeze",
         ANNOTATION_FREEZE,
         lambda: None,
         "is no longer frozen",
         "Let both counts move again.",
     ),
 )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verbs."""
-    for ask in _ASKS:
-        refuses = "; 1 when one is split by placement" if ask.placed else ""
-        text = f"{ask.says}\n\nExit code 0; 3 when a workload that was named is not split{refuses}."
-        app.command(name=ask.verb, help=text)(_verb(ask))
 
 
 def _verb(ask: _Ask) -> Callable[..., None]:
@@ -109,7 +96,12 @@ def _verb(ask: _Ask) -> Callable[..., None]:
         if (code := asyncio.run(_all_asked(ask, targets, cluster))) is not Exit.DONE:
             raise typer.Exit(code)
 
+    refuses = "; 1 when one is split by placement" if ask.placed else ""
+    verb.__doc__ = f"{ask.says}\n\nExit code 0; 3 when a workload that was named is not split{refuses}."
     return verb
+
+
+restart, rollout, freeze, unfreeze = map(_verb, _ASKS)
 
 
 def _put(sentence: str, key: Key) -> str:

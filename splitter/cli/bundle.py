@@ -31,11 +31,6 @@ _FOLDER = "splitter-bundle"
 _MODE = 0o600
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="bundle")(bundle)
-
-
 @asks_cluster(without=("namespace", "selector"))
 def bundle(
     installation: str | None = typer.Option(

@@ -38,11 +38,6 @@ class Shell(StrEnum):
     POWERSHELL = "powershell"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="completion")(completion)
-
-
 def completion(shell: Shell = typer.Argument(..., help="Which shell.")) -> None:
     """Print the script that makes a shell complete verbs and names.
 

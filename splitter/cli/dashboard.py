@@ -27,11 +27,6 @@ from splitter.simulate.trace import Trace, read_trace
 _PORT_MAX = 65_535
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="dashboard")(dashboard)
-
-
 @asks_cluster()
 def dashboard(
     port: int = typer.Option(0, "--port", min=0, max=_PORT_MAX, help="The port on 127.0.0.1; 0: any."),

@@ -17,11 +17,6 @@ _REFUSED = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="demo")(demo)
-
-
 def demo(
     notice_s: float = typer.Option(30, min=0, help="Seconds from the notice to the loss of the spot nodes."),
     soak_s: float = typer.Option(

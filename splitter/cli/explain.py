@@ -7,10 +7,8 @@ Everything comes from the Split; the source is only asked for where there is non
 import asyncio
 import re
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from http import HTTPStatus
 from itertools import groupby
 
 import typer
@@ -21,6 +19,7 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import key_of, read_splits, status_of
 from splitter.cli.target import Target
+from splitter.cli.wrapping import wrapped
 from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.names import Key
@@ -28,7 +27,7 @@ from splitter.core.placement.members import spoken
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.core.start_times import gap_note, quantile
-from splitter.kube.client import ApiError, Client, Json
+from splitter.kube.client import Json
 from splitter.kube.paths import workload
 from splitter.report.meanings import MEANINGS
 from splitter.report.printable import printable
@@ -43,11 +42,6 @@ _EXPECTED = {
     "SpotAvailable": "True",
     "Conflict": "False",
 }  # Progressing is neither well nor ill
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="explain")(explain)
 
 
 @asks_cluster(without=("everywhere", "selector"))
@@ -75,16 +69,7 @@ async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | N
     """Return the Split, or without one the source; None for what is not there or may not be read."""
     async with cluster.connected() as (client, _):
         splits = await read_splits(client, target, target.includes)
-        return (splits[0], None) if splits else (None, await _source(client, target))
-
-
-async def _source(client: Client, target: Target) -> Json | None:
-    try:
-        return await client.get(workload(target.key))
-    except ApiError as error:
-        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
-            return None
-        raise
+        return (splits[0], None) if splits else (None, await client.find(workload(target.key)))
 
 
 def _why_not(target: Target, source: Json | None) -> str:
@@ -101,7 +86,7 @@ def explained(key: Key, status: SplitStatus, ordinals: Sequence[int] | None = No
     """Return the whole story of one Split, in lines of at most 80 columns where words allow it."""
     if not status.state:
         return [f"{key}: nothing is reported yet; is the controller running?"]
-    lines = [f"{key}  {status.state}  {status.reason or '-'}", *_wrapped(status.message, "  ")]
+    lines = [f"{key}  {status.state}  {status.reason or '-'}", *wrapped(status.message, _COLUMNS, "  ")]
     lines += _section("Replicas", _replicas(status))
     lines += _section("Nodes that go (UTC)", _nodes(status))
     if ordinals is not None:
@@ -163,7 +148,7 @@ def _relief(status: SplitStatus) -> Iterator[str]:
     """Say how relief stands, and the moves that still count; nothing where nobody asks."""
     relief = status.relief
     if relief.message:
-        yield from _wrapped(f"{relief.message} ({relief.reason})", "  ", "    ")
+        yield from wrapped(f"{relief.message} ({relief.reason})", _COLUMNS, "  ", "    ")
     for move in relief.moves:
         ended = "taken back" if move.taken_back else "moved" if move.ended is not None else "is being moved"
         yield f"  {_time(move.at)}  {move.pod} on {move.node}: {ended}"
@@ -180,7 +165,7 @@ def _starts(status: SplitStatus) -> Iterator[str]:
             seen = f"half of the last {len(pool.start_s)} within {half} s, all within {most} s"
             yield f"  {name:<10} {seen}{nodes}"
     if (gap := gap_note(status.desired, status.on_demand.wanted, starts)) is not None:
-        yield from _wrapped(f"{gap.message} ({gap.reason})", "  ! ", "    ")
+        yield from wrapped(f"{gap.message} ({gap.reason})", _COLUMNS, "  ! ", "    ")
 
 
 def _faults(status: SplitStatus) -> Iterator[str]:
@@ -188,8 +173,8 @@ def _faults(status: SplitStatus) -> Iterator[str]:
         stated = next((one for one in status.conditions if one.type == kind), None)
         if stated is not None and stated.status != expected:
             yield f"  {kind} is {stated.status} since {_time(stated.since)}: {stated.reason}"
-            yield from _wrapped(stated.message, "    ")
-            yield from _wrapped(_remedy(stated.reason), "    -> ", "       ")
+            yield from wrapped(stated.message, _COLUMNS, "    ")
+            yield from wrapped(_remedy(stated.reason), _COLUMNS, "    -> ", "       ")
 
 
 def _remedy(reason: str) -> str:
@@ -208,20 +193,9 @@ def _decisions(status: SplitStatus) -> Iterator[str]:
             yield whole
             continue
         yield head
-        yield from _wrapped(message, "    ")
+        yield from wrapped(message, _COLUMNS, "    ")
 
 
 def _time(at: datetime) -> str:
     """Return an instant as people read it; the seconds are exact."""
     return f"{at:%Y-%m-%d %H:%M:%S}"
-
-
-def _wrapped(text: str, indent: str, further: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _COLUMNS,
-        initial_indent=indent,
-        subsequent_indent=indent if further is None else further,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

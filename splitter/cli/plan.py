@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 import sys
-import textwrap
 from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
@@ -17,6 +16,7 @@ from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
+from splitter.cli.wrapping import wrapped
 from splitter.core.action_messages import describe
 from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.core.names import Key
@@ -32,11 +32,6 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="plan")(plan)
 
 
 @asks_cluster()
@@ -64,9 +59,8 @@ def plan(
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
     for one in previews:
-        typer.echo(
-            "\n".join(line for whole in map(printable, lines_of(one)) for line in fitted(whole, width))
-        )
+        for line in map(printable, lines_of(one)):
+            typer.echo("\n".join(wrapped(line, width, further="    ")))
     if not previews:
         typer.echo("no workload is labelled or split here")
 
@@ -133,16 +127,3 @@ def lines_of(one: Preview) -> list[str]:
     if not one.plan.actions:
         lines.append("  would write nothing")
     return lines
-
-
-def fitted(line: str, width: int | None) -> list[str]:
-    """Return a line as lines of at most `width` columns, where words allow it; what follows is indented.
-
-    >>> fitted("  would scale web-spot 0 -> 1", 20)
-    ['  would scale', '    web-spot 0 -> 1']
-    """
-    if width is None:
-        return [line]
-    return textwrap.wrap(
-        line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )

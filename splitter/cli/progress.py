@@ -14,7 +14,7 @@ Tell = Callable[[str, float | None], object]
 def progress(*, wanted: bool = True) -> Iterator[Tell]:
     """Yield who shows a bar until the end of the block; what is piped or kept in a file gets none."""
     if not wanted or not sys.stderr.isatty():
-        yield _quiet
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.markup import escape
@@ -29,8 +29,3 @@ def progress(*, wanted: bool = True) -> Iterator[Tell]:
             total=None if share is None else 1.0,
             completed=share or 0.0,
         )
-
-
-def _quiet(stage: str, share: float | None) -> None:
-    """Show nothing."""
-    del stage, share

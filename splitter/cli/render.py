@@ -40,11 +40,6 @@ from splitter.settings.loading import load_settings
 _KINDS = frozenset({DEPLOYMENT, STATEFUL_SET})
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="render")(render)
-
-
 @asks_cluster(without=("everywhere", "selector"))
 def render(
     workload: str | None = typer.Argument(

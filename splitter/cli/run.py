@@ -15,11 +15,6 @@ from splitter.settings.loading import load_settings
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="run")(run)
-
-
 def run(
     settings: Path | None = typer.Option(
         None, help="A YAML file of settings. SPLITTER_... environment variables override it."

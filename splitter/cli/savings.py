@@ -40,11 +40,6 @@ class Output(StrEnum):
     CSV = "csv"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="savings")(savings)
-
-
 @asks_cluster()
 def savings(
     workload: str | None = typer.Argument(

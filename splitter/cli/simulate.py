@@ -34,11 +34,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="simulate")(simulate)
-
-
 def simulate(
     replicas: int = typer.Option(..., "--replicas", min=1, max=100_000, help="Replicas of the workload."),
     trace: Path | None = typer.Option(
@@ -85,7 +80,8 @@ def simulate(
         slots_per_node=replicas_per_node,
     )
     try:
-        played, asked = _trace(trace, outage), _asked(annotation, policy)
+        played = read_trace(trace) if trace is not None else parse_outage(outage or "")
+        asked = _asked(annotation, policy)
         results = _play(played, asked, given)
         if picture is not None:
             picture.write_text(svg(results, replicas_per_node), encoding="utf-8")
@@ -97,10 +93,6 @@ def simulate(
         typer.echo(json.dumps(as_json(played, given, list(zip(results, annotations, strict=True))), indent=2))
         return
     typer.echo(compared(played, given, results))
-
-
-def _trace(file: Path | None, outage: str | None) -> Trace:
-    return read_trace(file) if file is not None else parse_outage(outage or "")
 
 
 def _asked(annotation: list[str], policy: list[str]) -> list[Named]:

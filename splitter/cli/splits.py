@@ -10,7 +10,7 @@ from rich.text import Text
 
 from splitter.cli.target import Target
 from splitter.core.errors import SplitterError
-from splitter.core.names import DEPLOYMENT, Key, is_name
+from splitter.core.names import Key, is_name
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import SplitStatus
 from splitter.kube.client import ApiError, Client, Json
@@ -65,8 +65,7 @@ def called(key: Key, *, namespaced: bool) -> str:
     >>> called(Key("StatefulSet", "shop", "db"), namespaced=True)
     'shop/statefulset/db'
     """
-    name = key.name if key.kind == DEPLOYMENT else f"{key.kind.lower()}/{key.name}"
-    return f"{key.namespace}/{name}" if namespaced else name
+    return str(key) if namespaced else str(key).partition("/")[2]
 
 
 def status_of(split: Json) -> SplitStatus:

@@ -35,11 +35,6 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="status")(status)
-
-
 @asks_cluster()
 def status(
     workload: str | None = typer.Argument(

@@ -32,11 +32,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="suggest")(suggest)
-
-
 @asks_cluster()
 def suggest(
     output: Output = typer.Option(Output.TABLE, "--output", "-o", help="Output format: table or json."),

@@ -4,12 +4,12 @@ Pure: what `suggest` found in, text out. The lines hold words of others, and are
 writes them.
 """
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from splitter.cli.splits import NAME_MIN, called, shortened
+from splitter.cli.wrapping import wrapped
 from splitter.core.model import Note
 from splitter.core.suggestion import Proposal
 from splitter.simulate.estimate import UNKNOWN_START_S, Estimate
@@ -112,11 +112,11 @@ def as_lines(suggestions: Suggestions, *, namespaced: bool, width: int | None = 
     for one, cells in zip(suggestions.suggestions, rows[1:], strict=True):
         yield _row(cells, widths)
         for line in _described(one.proposal):
-            yield from _wrapped(line, width)
+            yield from wrapped(line, width, "  ", "    ")
         yield from (f"    {command}" for command in one.proposal.commands)
     yield ""
     for note in _notes(suggestions):
-        yield from _wrapped(note, width, indent="")
+        yield from wrapped(note, width, further="  ")
     yield from _unseen(suggestions, width)
 
 
@@ -202,17 +202,4 @@ def _interruptions(history: SpotHistory, notice_s: float) -> str:
 
 def _unseen(suggestions: Suggestions, width: int | None) -> Iterator[str]:
     for one in suggestions.unseen:
-        yield from _wrapped(f"! {one}", width, indent="")
-
-
-def _wrapped(text: str, width: int | None, indent: str = "  ") -> list[str]:
-    if width is None:
-        return [indent + text]
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        yield from wrapped(f"! {one}", width, further="  ")

@@ -27,11 +27,6 @@ from splitter.kube.paths import splits
 _LOOK_S = 1.0
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command(name="uninstall")(uninstall)
-
-
 @asks_cluster()
 def uninstall(
     timeout_s: float = typer.Option(600, "--timeout", min=1, help="Seconds to wait."), *, cluster: Cluster

@@ -34,8 +34,17 @@ def describe(action: do.Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one lin
             return f"take the mark off replicaset {action.name}"
         case do.RetryPods():
             return f"have replicaset {action.name} create the pods that it was refused"
-        case do.PauseTwin() | do.LabelPod() | do.KeepRevision() | do.OrphanPods() | do.AdoptPods():
-            return _describe_adoption(action)
+        case do.PauseTwin():
+            return f"{'pause' if action.paused else 'resume'} twin {action.name}"
+        case do.LabelPod():
+            return f"label pod {action.pod} for {action.pool}" if action.pool else f"unlabel pod {action.pod}"
+        case do.KeepRevision():
+            whose = "the source" if action.replica_set is None else f"replicaset {action.replica_set}"
+            return f"keep the template of {whose} as {action.name}, at 0"
+        case do.OrphanPods():
+            return f"delete replicaset {action.name} and leave its pods running"
+        case do.AdoptPods():
+            return f"create replicaset {action.name} for {action.replicas} of the running pods"
         case do.DeleteReplicaSet():
             return f"delete replicaset {action.name}"
         case do.ApplyTwin():
@@ -54,37 +63,6 @@ def describe(action: do.Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one lin
             return f"{'set' if action.cost else 'restore'} the deletion cost of pod {action.pod}"
         case do.DeleteVanishedPod():
             return f"delete pod {action.pod} of vanished node {action.node}"
-        case (
-            do.PlaceOrdinals()
-            | do.EvictPod()
-            | do.DeleteUnboundPod()
-            | do.CreatePlaceholder()
-            | do.DeletePlaceholder()
-        ):
-            return _describe_placement(action)
-        case _:
-            assert_never(action)
-
-
-def _describe_adoption(action: do.AdoptionAction) -> str:
-    match action:
-        case do.PauseTwin():
-            return f"{'pause' if action.paused else 'resume'} twin {action.name}"
-        case do.LabelPod():
-            return f"label pod {action.pod} for {action.pool}" if action.pool else f"unlabel pod {action.pod}"
-        case do.KeepRevision():
-            whose = "the source" if action.replica_set is None else f"replicaset {action.replica_set}"
-            return f"keep the template of {whose} as {action.name}, at 0"
-        case do.OrphanPods():
-            return f"delete replicaset {action.name} and leave its pods running"
-        case do.AdoptPods():
-            return f"create replicaset {action.name} for {action.replicas} of the running pods"
-        case _:
-            assert_never(action)
-
-
-def _describe_placement(action: do.PlacementAction) -> str:
-    match action:
         case do.PlaceOrdinals():
             ordinals = ", ".join(map(str, action.ordinals)) or "none"
             return f"put on-demand ordinals {ordinals} in force on the Split"

@@ -22,9 +22,9 @@ def conditions(
     """Return all conditions of a Split. `ready` and `spot_ready` are replicas."""
     made = (
         _eligible(plan),
-        _policy_valid(in_force),
+        _condition("PolicyValid", in_force.valid, next(iter(in_force.problems), None)),
         _ready(plan, ready, observed.source.replicas if observed.source else 0),
-        _pods_healthy(plan),
+        _condition("PodsHealthy", not plan.troubles, _together(plan.troubles)),
         _condition("Progressing", plan.state in _MOVING, plan.verdict),
         _spot_available(plan, spot_ready, observed.spot.name if observed.spot else ""),
         _condition("Conflict", conflict, plan.verdict if conflict else None),
@@ -48,17 +48,9 @@ def _eligible(plan: Plan) -> Condition:
     return _condition("Eligible", objection is None, objection)
 
 
-def _policy_valid(in_force: PolicyInForce) -> Condition:
-    return _condition("PolicyValid", in_force.valid, in_force.problems[0] if in_force.problems else None)
-
-
 def _ready(plan: Plan, ready: int, desired: int) -> Condition:
     cause = plan.troubles[0] if plan.troubles else plan.verdict
     return _enough("Ready", ready, desired, "replicas", cause.reason)
-
-
-def _pods_healthy(plan: Plan) -> Condition:
-    return _condition("PodsHealthy", not plan.troubles, _together(plan.troubles))
 
 
 def _spot_available(plan: Plan, ready: int, twin: str) -> Condition:

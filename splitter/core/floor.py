@@ -1,8 +1,8 @@
 """Counts the floor, and how many available replicas surely stay, for each ReplicaSet (H4).
 
 Every write that lowers a count goes by this: MAKE and BREAK (`handover`), the lowerings of a running
-split (`transfer.may_lower`), and rolls (`transfer.total_available`). Counted over sums it was wrong twice
-(docs/adr/0033).
+split (`replica_moves.may_lower`), and rolls (`replica_moves.total_available`). Counted over sums it was
+wrong twice (docs/adr/0033).
 """
 
 from collections.abc import Sequence

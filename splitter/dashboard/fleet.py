@@ -4,7 +4,7 @@ Pure but for the model that it reads: nothing here renders.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
@@ -52,10 +52,23 @@ class Going:
     gone: bool
     signal: str
     deadline: datetime | None
-    replicas: int
-    workloads: tuple[tuple[Key, int], ...]
-    more: int
-    """Workloads that are not named."""
+    on_it: Mapping[Key, int]
+    """The replicas of each workload that stand there."""
+
+    @property
+    def replicas(self) -> int:
+        """All of them."""
+        return sum(self.on_it.values())
+
+    @property
+    def workloads(self) -> list[tuple[Key, int]]:
+        """Those that are named, the largest first."""
+        return sorted(self.on_it.items(), key=lambda one: (-one[1], str(one[0])))[:_WORKLOADS_NAMED]
+
+    @property
+    def more(self) -> int:
+        """Workloads that are not named."""
+        return max(0, len(self.on_it) - _WORKLOADS_NAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +115,14 @@ def going(model: Model) -> list[Going]:
         on_it = model.view.splits_on(state.name)
         if state.health is Health.GONE and not on_it:
             continue  # it was announced or not, and nobody stands there
-        result[state.name] = _seen(state, on_it)
+        gone = state.health is Health.GONE
+        result[state.name] = Going(
+            state.name, pool_of(state), zone_of(state), gone, state.signal, state.deadline, on_it
+        )
     for name, reported in _reported(model).items():
         result.setdefault(name, reported)
     last = datetime.max.replace(tzinfo=model.now.tzinfo)
     return sorted(result.values(), key=lambda one: (one.deadline or last, one.name))
-
-
-def _seen(state: NodeState, on_it: dict[Key, int]) -> Going:
-    return _going(
-        state.name,
-        pool_of(state),
-        zone_of(state),
-        on_it,
-        gone=state.health is Health.GONE,
-        signal=state.signal,
-        deadline=state.deadline,
-    )
 
 
 def _reported(model: Model) -> dict[str, Going]:
@@ -128,40 +132,9 @@ def _reported(model: Model) -> dict[str, Going]:
     for key, status in model.statuses.items():
         for node in status.nodes:
             on_it.setdefault(node.name, {})[key] = node.replicas
-            result[node.name] = _going(
-                node.name,
-                "",
-                "",
-                on_it[node.name],
-                gone=node.state == "Lost",
-                signal=node.signal,
-                deadline=node.deadline,
-            )
+            gone = node.state == "Lost"
+            result[node.name] = Going(node.name, "", "", gone, node.signal, node.deadline, on_it[node.name])
     return result
-
-
-def _going(
-    name: str,
-    pool: str,
-    zone: str,
-    on_it: dict[Key, int],
-    *,
-    gone: bool,
-    signal: str,
-    deadline: datetime | None,
-) -> Going:
-    named = sorted(on_it.items(), key=lambda one: (-one[1], str(one[0])))
-    return Going(
-        name=name,
-        pool=pool,
-        zone=zone,
-        gone=gone,
-        signal=signal,
-        deadline=deadline,
-        replicas=sum(on_it.values()),
-        workloads=tuple(named[:_WORKLOADS_NAMED]),
-        more=max(0, len(named) - _WORKLOADS_NAMED),
-    )
 
 
 def pool_of(state: NodeState) -> str:

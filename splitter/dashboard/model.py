@@ -12,22 +12,17 @@ from datetime import UTC, datetime, timedelta
 from splitter.core.names import Key
 from splitter.core.savings import Saving, together
 from splitter.core.split_status import SplitStatus
-from splitter.dashboard.history import Moment, Series, fleet_series
+from splitter.dashboard.history import FLEET, Moment, Series
 from splitter.dashboard.workload_status import counts_of, shown
 from splitter.kube.cluster_view import ClusterView
 
 _SAVED_EVERY = timedelta(seconds=10)
 
 
-def utc_now() -> datetime:
-    """Return the time."""
-    return datetime.now(UTC)
-
-
 class Model:
     """All workloads that are shown."""
 
-    def __init__(self, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """`now` tells the time."""
         self._now = now
         self._view: ClusterView | None = None
@@ -40,7 +35,7 @@ class Model:
         self.changes: dict[Key, int] = {}
         """When each workload changed last, as the number of the change."""
         self.series: dict[Key, Series] = {}
-        self.fleet = fleet_series()
+        self.fleet = Series(FLEET)
         self.last_change = 0
         self.membership = 0
         """Changes whenever a workload comes or goes."""

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from splitter.core.labels_annotations.reported import policy_in_words
-from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.names import Key
 from splitter.core.reasons import State
 from splitter.core.savings import ASSUMED_SPOT_PRICE
 from splitter.dashboard import fleet, timeline, workload
@@ -71,7 +71,7 @@ class Views:
             "spot_price": ASSUMED_SPOT_PRICE,
             "id_of": fleet.element_id,
             "path_of": path_of,
-            "called": called,
+            "called": str,
             "state": lambda word: _STATES.get(word, ("·", "busy")),
             "signs": workload.SIGNS,
             "words": workload.WORDS,
@@ -151,7 +151,7 @@ class Views:
 
     def workload_page(self, key: Key) -> str:
         """Return the second view. Raises KeyError for a workload that is not shown."""
-        return self.page("workload", base="../../../", title=called(key), key=key, **self.workload_parts(key))
+        return self.page("workload", base="../../../", title=str(key), key=key, **self.workload_parts(key))
 
     def missing_page(self, name: str) -> str:
         """Return what is shown in the place of a workload that is not split, or may not be seen."""
@@ -196,12 +196,6 @@ class Views:
 def path_of(key: Key) -> str:
     """Return where a workload is shown, from the first view."""
     return f"workload/{key.namespace}/{key.kind.lower()}/{key.name}"
-
-
-def called(key: Key) -> str:
-    """Return a workload as it is called: with its kind where it is no Deployment."""
-    name = key.name if key.kind == DEPLOYMENT else f"{key.kind.lower()}/{key.name}"
-    return f"{key.namespace}/{name}"
 
 
 def _percent(share: float | None) -> str:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from splitter.sandbox.processes import Nursery
@@ -45,9 +44,7 @@ class Controller:
         """Return the running controller."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ask it to leave, as Kubernetes would; then make sure."""
         process = self._child.process
         process.terminate()

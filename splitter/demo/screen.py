@@ -9,7 +9,6 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -57,9 +56,7 @@ class Screen:
         """Begin to draw."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop drawing; the log stays."""
         self.stop_table()
 

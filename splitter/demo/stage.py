@@ -19,7 +19,7 @@ from splitter.core.reasons import State
 from splitter.core.split_status import SplitStatus
 from splitter.demo.controller import Controller
 from splitter.demo.options import DemoOptions
-from splitter.demo.page import Page
+from splitter.demo.page import served_page
 from splitter.demo.restored import Portrait
 from splitter.demo.screen import Row, Screen, requests_line
 from splitter.demo.watching import ScaleLog, Watch
@@ -169,8 +169,8 @@ class Stage:
 
     def _show_page(self) -> None:
         self.screen.command("splitter dashboard -A")
-        page = self._stack.enter_context(Page(self.sandbox.kubeconfig, self.sandbox.logs / "dashboard.log"))
-        self.screen.good(f"open {page.address}")
+        page = served_page(self.sandbox.kubeconfig, self.sandbox.logs / "dashboard.log")
+        self.screen.good(f"open {self._stack.enter_context(page)}")
 
     def _all_available(self) -> bool:
         return all(self.available(name) == count for name, count in self.replicas.items())

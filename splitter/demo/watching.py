@@ -6,7 +6,6 @@ Splits and the Events, through the sandbox's own follower. It only reads.
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 from splitter.demo.promises import ReplicasWritten
@@ -41,9 +40,7 @@ class Watch:
         self._follower.wait_for_first_list()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End."""
         self._follower.stop()
 

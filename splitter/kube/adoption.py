@@ -12,10 +12,9 @@ from splitter.core.actions import AdoptionAction, AdoptPods, KeepRevision, Label
 from splitter.core.model import Observation, SourceView
 from splitter.kube import paths
 from splitter.kube.cache import Cache
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.client import OURS, Allowing, Client, Json
 from splitter.kube.payloads import adopting, keeping, labelling
 
-_OURS = {"fieldManager": FIELD_MANAGER}
 # Somebody wrote in between, or the object is another one by now.
 LOST_RACE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 
@@ -30,13 +29,13 @@ async def adopt(
             paused: Json = {"paused": True if action.paused else None}
             resumed: Json = {"metadata": {"resourceVersion": action.resource_version}, "spec": paused}
             path = paths.workload(source.key, action.name)
-            cache.twins.upsert(await client.send("PATCH", path, resumed, patch="merge", query=_OURS))
+            cache.twins.upsert(await client.send("PATCH", path, resumed, patch="merge", query=OURS))
         case LabelPod():
             path = paths.pods(source.key.namespace).of(action.pod)
             await patch_pod(client, cache, path, labelling(source, action))
         case KeepRevision():
             made = keeping(source, action.name, await _template_of(client, source, action.replica_set))
-            cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=_OURS))
+            cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=OURS))
         case OrphanPods():
             precondition = {"uid": action.uid, "resourceVersion": action.resource_version}
             body: Json = {"propagationPolicy": "Orphan", "preconditions": precondition}
@@ -50,7 +49,7 @@ async def adopt(
             if action.template_of is not None:
                 kept = await client.get(replica_sets.of(action.template_of))
             made = adopting(source, action, owner, kept)
-            cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=_OURS))
+            cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=OURS))
         case _:
             assert_never(action)
 
@@ -65,10 +64,5 @@ async def _template_of(client: Client, source: SourceView, replica_set: str | No
 
 async def patch_pod(client: Client, cache: Cache, path: paths.ResourcePath, body: Json) -> None:
     """Patch a pod, unless it went by itself. Raises ApiError."""
-    try:
-        answer = await client.send("PATCH", path, body, patch="merge", query=_OURS)
-    except ApiError as error:
-        if error.status not in LOST_RACE:
-            raise
-        return
-    cache.pods.upsert(answer)
+    with Allowing(*LOST_RACE):
+        cache.pods.upsert(await client.send("PATCH", path, body, patch="merge", query=OURS))

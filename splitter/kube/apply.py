@@ -25,9 +25,9 @@ from splitter.kube import paths
 from splitter.kube.adoption import LOST_RACE, adopt, patch_pod
 from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.client import FORCED, OURS, Allowing, ApiError, Client, Json
 from splitter.kube.dry_run import dry_run, dry_run_roll
-from splitter.kube.parse import COST_BEFORE, DELETION_COST
+from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST
 from splitter.kube.paths import ResourcePath
 from splitter.kube.payloads import (
     annotating,
@@ -45,9 +45,6 @@ from splitter.kube.payloads import (
     with_template,
 )
 from splitter.kube.placement_writer import PlacementWriter
-
-_OURS = {"fieldManager": FIELD_MANAGER}
-_FORCED = {**_OURS, "force": "true"}
 
 
 class Writer:
@@ -125,7 +122,7 @@ class Writer:
         body["metadata"]["resourceVersion"] = seen or str(known.version)
         path = paths.splits(observed.key.namespace).of(split_name(observed.key), "status")
         self._cache.statuses.decided(known.uid, body["status"])
-        self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
+        self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=FORCED))
 
     async def post_event(self, namespace: str, body: Json) -> None:
         """Create an Event. Raises ApiError."""
@@ -153,10 +150,15 @@ class Writer:
             case do.ShowReplicas():
                 shown: Json = {"spec": {"replicas": action.replicas}}
                 path = paths.split(source.key)
-                answer = await self._client.send("PATCH", path, shown, patch="merge", query=_OURS)
+                answer = await self._client.send("PATCH", path, shown, patch="merge", query=OURS)
                 self._cache.splits.upsert(answer)
-            case do.ApplyTwin() | do.RestoreTemplate() | do.DeleteTwin():
-                await self._do_with_twin(source.key, action)
+            case do.ApplyTwin():
+                await self._apply_twin(source.key, action)
+            case do.RestoreTemplate():
+                await self._restore_template(source.key, action)
+            case do.DeleteTwin():
+                await self._delete(paths.workload(source.key, action.name), action.uid)
+                self._cache.twins.forget(action.uid)
             case do.PauseTwin() | do.LabelPod() | do.KeepRevision() | do.OrphanPods() | do.AdoptPods():
                 await adopt(self._client, self._cache, observed, source, action)
             case do.Park() | do.Reattach() | do.StripOwnershipMark() | do.RetryPods() | do.DeleteReplicaSet():
@@ -194,7 +196,7 @@ class Writer:
             case do.CreatePlaceholder():
                 if observed.split is not None:
                     made = placeholder(source, observed.split.uid, action)
-                    answer = await self._client.send("POST", paths.pods(namespace), made, query=_OURS)
+                    answer = await self._client.send("POST", paths.pods(namespace), made, query=OURS)
                     self._cache.pods.upsert(answer)
             case _:
                 assert_never(action)
@@ -216,18 +218,6 @@ class Writer:
                 body = released(await self._client.get(paths.workload(source.key)))
         await self._send_to_source(source, body)
 
-    async def _do_with_twin(
-        self, key: Key, action: do.ApplyTwin | do.RestoreTemplate | do.DeleteTwin
-    ) -> None:
-        match action:
-            case do.ApplyTwin():
-                await self._apply_twin(key, action)
-            case do.RestoreTemplate():
-                await self._restore_template(key, action)
-            case do.DeleteTwin():
-                await self._delete(paths.workload(key, action.name), action.uid)
-                self._cache.twins.forget(action.uid)
-
     async def _do_with_replica_set(
         self,
         replica_sets: ResourcePath,
@@ -248,19 +238,19 @@ class Writer:
 
     async def _ensure_split(self, source: SourceView, *, takes_over: bool) -> None:
         body = reporting_split(source, takes_over=takes_over)
-        answer = await self._client.send("PATCH", paths.split(source.key), body, patch="apply", query=_FORCED)
+        answer = await self._client.send("PATCH", paths.split(source.key), body, patch="apply", query=FORCED)
         self._cache.splits.upsert(answer)
 
     async def _send_to_source(self, source: SourceView, body: Json) -> None:
         # The UID is a precondition: a source re-created under the same name is another one.
         body["metadata"]["uid"] = source.uid
         path = paths.workload(source.key)
-        answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
+        answer = await self._client.send("PATCH", path, body, patch="merge", query=OURS)
         if LABEL_SPLIT in answer["metadata"].get("labels", {}):
             self._cache.sources.upsert(answer)
 
     async def _patch_replica_set(self, path: ResourcePath, body: Json, patch: str) -> None:
-        answer = await self._client.send("PATCH", path, body, patch=patch, query=_OURS)
+        answer = await self._client.send("PATCH", path, body, patch=patch, query=OURS)
         self._cache.replica_sets.upsert(answer)
 
     async def _apply_twin(self, key: Key, action: do.ApplyTwin) -> None:
@@ -268,7 +258,7 @@ class Writer:
         path = paths.workload(key, body["metadata"]["name"])
         if action.resource_version is None:
             await self._must_be_free(path)
-        answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
+        answer = await self._client.send("PATCH", path, body, patch="apply", query=FORCED)
         self._cache.twin_applied(answer)
 
     async def _restore_template(self, key: Key, action: do.RestoreTemplate) -> None:
@@ -282,7 +272,7 @@ class Writer:
             template = revision["spec"]["template"]
         live = await self._client.get(path)
         body = with_template(live, template, action.resource_version, tried=action.tried)
-        answer = await self._client.send("PUT", path, body, query=_OURS)
+        answer = await self._client.send("PUT", path, body, query=OURS)
         self._cache.twin_applied(answer)
 
     async def _must_be_free(self, path: ResourcePath) -> None:
@@ -291,12 +281,11 @@ class Writer:
         One of ours goes into the cache, and the next reconcile goes on with it. Created by an apply and not
         by a POST: fields of a POST belong to another owner, and later applies could not remove them.
         """
-        try:
+        existing: Json | None = None
+        with Allowing(HTTPStatus.NOT_FOUND):
             existing = await self._client.get(path)
-        except ApiError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return
-            raise
+        if existing is None:
+            return
         if LABEL_POOL in existing["metadata"].get("labels", {}):
             self._cache.twins.upsert(existing)
         name = existing["metadata"]["name"]
@@ -320,7 +309,7 @@ class Writer:
                 await self._patch_replica_set(where.of(action.name), body, "merge")
             else:
                 path = paths.workload(source.key, action.name)
-                sent = self._client.send("PATCH", path, body, patch="merge", query=_OURS)
+                sent = self._client.send("PATCH", path, body, patch="merge", query=OURS)
                 self._cache.twins.upsert(await sent)
         except ApiError as error:
             if error.status == 0 or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -339,38 +328,27 @@ class Writer:
         By force only when no node has that name: a successor's kubelet may be the old one, registered anew.
         """
         at_once = action.at_once
-        try:
+        with Allowing(HTTPStatus.NOT_FOUND):
             there = await self._client.get(paths.NODES.of(action.node))
-        except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-        else:
             if there["metadata"]["uid"] != action.successor:
                 return
             at_once = False
         body: Json = {"preconditions": {"uid": action.uid}, **({"gracePeriodSeconds": 0} if at_once else {})}
         path = paths.pods(namespace).of(action.pod)
-        try:
+        with Allowing(*LOST_RACE):
             answer = await self._client.send("DELETE", path, body)
-        except ApiError as error:
-            if error.status not in LOST_RACE:
-                raise
-            return
-        if answer.get("kind") == "Pod" and not at_once:
-            self._cache.pods.upsert(answer)
-        else:
-            self._cache.pods.forget(action.uid)
+            if answer.get("kind") == "Pod" and not at_once:
+                self._cache.pods.upsert(answer)
+            else:
+                self._cache.pods.forget(action.uid)
 
     async def _delete(self, path: ResourcePath, uid: str, resource_version: str | None = None) -> None:
         preconditions = {"uid": uid}
         if resource_version is not None:
             preconditions["resourceVersion"] = resource_version
         body = {"propagationPolicy": "Background", "preconditions": preconditions}
-        try:
+        with Allowing(HTTPStatus.NOT_FOUND):
             await self._client.send("DELETE", path, body)
-        except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
 
 
 def _is_on_pod(action: do.Action) -> bool:

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from splitter.core.labels_annotations import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
 from splitter.core.names import Key
 from splitter.kube import paths
-from splitter.kube.client import ApiError, Client, Json
+from splitter.kube.client import Allowing, Client, Json
 
 
 async def remove_label(client: Client, key: Key, uid: str) -> None:
@@ -29,12 +29,9 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
     Raises ApiError.
     """
     path = paths.workload(key)
-    try:
+    existing: Json = {"metadata": {}}
+    with Allowing(HTTPStatus.NOT_FOUND):
         existing = await client.get(path)
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return False
-        raise
     if LABEL_SPLIT not in existing["metadata"].get("labels", {}):
         return False
     body: Json = {"metadata": {"uid": existing["metadata"]["uid"], "annotations": dict(annotations)}}
@@ -65,12 +62,8 @@ async def placement_answer(client: Client, key: Key) -> PlacementAnswer:
 async def let_crd_go(client: Client) -> bool:
     """Allow the CRD of the Splits to be deleted; False without the right to do that. Raises ApiError."""
     path = paths.DEFINITIONS.of(CRD_NAME)
-    try:
-        await client.send(
-            "PATCH", path, {"metadata": {"annotations": {ANNOTATION_KEEP: None}}}, patch="merge"
-        )
-    except ApiError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        return False
-    return True
+    body: Json = {"metadata": {"annotations": {ANNOTATION_KEEP: None}}}
+    with Allowing(HTTPStatus.FORBIDDEN):
+        await client.send("PATCH", path, body, patch="merge")
+        return True
+    return False

@@ -19,16 +19,15 @@ from splitter.core.evictions import BudgetView
 from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
-from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json
+from splitter.kube.client import FORCED, NOT_LEADING, OURS, ApiError, Client, Json
 from splitter.kube.paths import budgets
 from splitter.kube.payloads import owned_by_split
+from splitter.kube.records import Record
 from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.budgets")
 
-_OURS = {"fieldManager": FIELD_MANAGER}
-_FORCED = {**_OURS, "force": "true"}
 # After a refusal: rights, quotas and policies change seldom, and every reconcile would ask again.
 _REFUSED = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY})
 _AGAIN = timedelta(minutes=5)
@@ -52,12 +51,9 @@ async def beside(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitabl
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetRecord:
+class BudgetRecord(Record):
     """One PodDisruptionBudget, splitter's or a user's."""
 
-    namespace: str
-    uid: str
-    version: int
     split_uid: str | None  # of the Split that controls it; None: a user's
     view: BudgetView
 
@@ -165,9 +161,9 @@ class Budgets:
         body = budget(source, split_uid, action.min_available)
         if action.uid:
             body["metadata"]["uid"] = action.uid
-            answer = await client.send("PATCH", path, body, patch="apply", query=_FORCED)
+            answer = await client.send("PATCH", path, body, patch="apply", query=FORCED)
         else:  # a stranger's of this name stays a stranger's
-            answer = await client.send("POST", where, body, query=_OURS)
+            answer = await client.send("POST", where, body, query=OURS)
         self.indexer.upsert(answer)
 
     def _changed(self, old: BudgetRecord | None, new: BudgetRecord | None) -> None:

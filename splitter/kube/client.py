@@ -32,6 +32,9 @@ PATCHES = {
     "apply": "application/apply-patch+yaml",
 }
 FIELD_MANAGER = "splitter"
+# Queries of our writes: as splitter, and by an apply whatever fields others have set.
+OURS = {"fieldManager": FIELD_MANAGER}
+FORCED = {**OURS, "force": "true"}
 _TRY_AGAIN = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -72,6 +75,20 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
         self.message = message
+
+
+class Allowing:
+    """Goes on behind its block where an ApiError with one of these statuses ended that."""
+
+    def __init__(self, *statuses: int) -> None:
+        self._statuses = statuses
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, _: object, error: object, __: object) -> bool:
+        """Return whether the error is one of those."""
+        return isinstance(error, ApiError) and error.status in self._statuses
 
 
 class Permit(Protocol):
@@ -167,12 +184,9 @@ class Client:
 
         Raises ApiError for anything else.
         """
-        try:
+        with Allowing(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             return await self.get(path)
-        except ApiError as error:
-            if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
-                return None
-            raise
+        return None
 
     async def pages(self, path: ResourcePath, limit: int = 500, **query: str) -> AsyncIterator[Json]:
         """GET a collection page by page, `limit` objects each; fewer where these are too large. As `get`."""

@@ -12,12 +12,11 @@ from splitter.core.actions import ApplyTwin
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 from splitter.core.model import Observation, Pool, Rendered
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.client import FORCED, Allowing, ApiError, Client, Json
 from splitter.kube.dry_run import refused
 from splitter.kube.paths import ResourcePath, workload
 from splitter.kube.payloads import twin
 
-_DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All", "force": "true"}
 # Written by the API server, by controllers, or by splitter because something else has changed.
 _NOT_SAID = frozenset({ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, "deployment.kubernetes.io/revision"})
 
@@ -53,7 +52,7 @@ async def _compared(client: Client, observed: Observation, pool: Pool, made: Ren
     name = body["metadata"]["name"]
     path = workload(observed.key, name)
     try:
-        would_be = await client.send("PATCH", path, body, patch="apply", query=_DRY)
+        would_be = await client.send("PATCH", path, body, patch="apply", query={**FORCED, "dryRun": "All"})
     except ApiError as error:
         note = refused(error, f"write the {pool} twin", made.template_set)
         if note is None:
@@ -63,12 +62,9 @@ async def _compared(client: Client, observed: Observation, pool: Pool, made: Ren
 
 
 async def _live(client: Client, path: ResourcePath) -> Json:
-    try:
+    with Allowing(HTTPStatus.NOT_FOUND):
         return await client.get(path)
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return {}
-        raise
+    return {}
 
 
 def _said(raw: Json) -> Json:

@@ -16,10 +16,10 @@ from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.kube import paths
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.client import FORCED, OURS, ApiError, Client, Json
 from splitter.kube.payloads import keeping, labelling, parking, saved_replicas, twin
 
-_DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
+_DRY = {"dryRun": "All"}
 _MALFORMED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _REFUSALS = _MALFORMED | {HTTPStatus.FORBIDDEN}
 _ALREADY_EXISTS = "AlreadyExists"
@@ -63,7 +63,7 @@ async def dry_run_roll(
 
 async def _refusal(client: Client, writes: Sequence[_Write]) -> Note | None:
     for write in writes:
-        query = {**_DRY, "force": "true"} if write.patch == "apply" else _DRY
+        query = (FORCED if write.patch == "apply" else OURS) | _DRY
         try:
             await client.send(write.method, write.path, write.body, patch=write.patch, query=query)
         except ApiError as error:

@@ -33,9 +33,10 @@ from splitter.kube.records import (
     ClaimRecord,
     NodeEventRecord,
     NodeRecord,
+    Record,
     RefusalRecord,
 )
-from splitter.kube.store import Indexer, Reading, Record
+from splitter.kube.store import Indexer, Reading
 from splitter.kube.watch import Reflector
 
 R = TypeVar("R", bound=Record)

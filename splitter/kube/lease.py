@@ -75,10 +75,6 @@ def lease_clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Election:
     """Takes part in the election; `leading` and `left_s` answer at once, from the clock."""
 
@@ -90,7 +86,7 @@ class Election:
         duration_s: int,
         *,
         clock: Callable[[], float] = lease_clock,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         dice: Callable[[float, float], float] = random.uniform,
         reconnected: Callable[[bool], None] = lambda _: None,
     ) -> None:

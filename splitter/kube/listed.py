@@ -1,8 +1,8 @@
 """Answers questions about single objects from one list, instead of a request for each.
 
-`related`, `volumes` and `spot_supply` ask a `Reader` about one workload after the other. To the controller
-that is the client. `survey` looks at all workloads of a cluster at once, and gives them a `Listed`. What was
-not listed is asked of the client, once.
+`related_objects`, `volumes` and `workload_autoscalers` ask a `Reader` about one workload after the other. To
+the controller that is the client. `survey` looks at all workloads of a cluster at once, and gives them a
+`Listed`. What was not listed is asked of the client, once.
 """
 
 from collections import defaultdict
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Protocol
 
-from splitter.kube.client import ApiError, Json
+from splitter.kube.client import Allowing, ApiError, Json
 from splitter.kube.paths import ResourcePath
 
 
@@ -53,12 +53,9 @@ class Listed:
         known = self._objects.get(_collection(path))
         if known is not None:
             return known.get(path.namespace, {}).get(path.name)
-        try:
+        with Allowing(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             return await self.get(path)
-        except ApiError as error:
-            if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
-                return None
-            raise
+        return None
 
     async def get(self, path: ResourcePath, **query: str) -> Json:
         """Return an object that is known, else what the client is answered, once. Raises as the client."""

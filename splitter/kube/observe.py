@@ -1,7 +1,8 @@
 """Joins the cache's records into one Observation: everything a reconcile may know about one source.
 
 The reconciler calls `observe` at the start of each reconcile. It looks up the status of each pod's node,
-reads live only what no watch tells us (a source whose label is gone; its `related`), and never decides.
+reads live only what no watch tells us (a source whose label is gone; its `related_objects`), and never
+decides.
 """
 
 import json
@@ -37,7 +38,7 @@ from splitter.core.reasons import State
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
 from splitter.kube.cache import Cache
-from splitter.kube.client import ApiError
+from splitter.kube.client import Allowing, ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.members import members_of, rolls
 from splitter.kube.orphans import orphans_of
@@ -130,13 +131,9 @@ class Observer:
         record = self._cache.sources.one("key", key)
         if record is not None:
             return record.view
-        try:
-            raw = await self._client.get(workload(key))
-        except ApiError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return None
-            raise
-        return parse.source(raw).view
+        with Allowing(HTTPStatus.NOT_FOUND):
+            return parse.source(await self._client.get(workload(key))).view
+        return None
 
     async def _related(
         self, source: SourceView, split: SplitView | None, twins: Collection[TwinView], now: datetime

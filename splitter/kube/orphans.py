@@ -12,8 +12,8 @@ import orjson
 from splitter.core.labels_annotations import kept_name, short_name
 from splitter.core.model import SourceView
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.kube import parse
 from splitter.kube.cache import Cache
+from splitter.kube.parse.pods import label_selector
 from splitter.kube.records import PodRecord, TwinRecord
 
 
@@ -38,7 +38,7 @@ def _selected(source: SourceView | None, pods: Collection[PodRecord]) -> tuple[P
     if source is None or not pods:
         return ()
     selector = orjson.loads(source.manifest_json)["spec"]["selector"]
-    terms = parse.label_selector(selector)
+    terms = label_selector(selector)
     return tuple(pod for pod in pods if all(term.matches(dict(pod.labels)) for term in terms))
 
 

@@ -7,6 +7,7 @@ volume is a name or nothing, and never a piece of a URL: a path of anything else
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -15,6 +16,7 @@ from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 
 OUR_API: Final = "/apis/splitter.io/v1alpha1"
 _APPS: Final = "/apis/apps/v1"
+_CORE: Final = "/api/v1"
 _METRICS: Final = "/apis/metrics.k8s.io/v1beta1"
 _PLURALS: Final = MappingProxyType({DEPLOYMENT: "deployments", STATEFUL_SET: "statefulsets"})
 # What follows a name is ours to choose, and never an object's.
@@ -100,6 +102,24 @@ class ResourcePath:
         return "/".join((self.api + scope, *pieces))
 
 
+# Where the objects of a namespace are; without one, those of all.
+replica_sets = partial(ResourcePath, _APPS, "replicasets")
+controller_revisions = partial(ResourcePath, _APPS, "controllerrevisions")  # templates of StatefulSets
+pods = partial(ResourcePath, _CORE, "pods")
+claims = partial(ResourcePath, _CORE, "persistentvolumeclaims")
+config_maps = partial(ResourcePath, _CORE, "configmaps")
+resource_quotas = partial(ResourcePath, _CORE, "resourcequotas")
+events = partial(ResourcePath, "/apis/events.k8s.io/v1", "events")
+leases = partial(ResourcePath, "/apis/coordination.k8s.io/v1", "leases")
+budgets = partial(ResourcePath, "/apis/policy/v1", "poddisruptionbudgets")
+hpas = partial(ResourcePath, "/apis/autoscaling/v2", "horizontalpodautoscalers")
+scaled_objects = partial(ResourcePath, "/apis/keda.sh/v1alpha1", "scaledobjects")
+vpas = partial(ResourcePath, "/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers")
+used_by_pods = partial(ResourcePath, _METRICS, "pods")  # what they really use
+splits = partial(ResourcePath, OUR_API, "splits")
+placements = partial(ResourcePath, OUR_API, "placements")  # one of ours in each namespace, and unused copies
+
+
 def workloads(kind: str, namespace: str = "") -> ResourcePath:
     """Return where the Deployments, or the StatefulSets, are. Raises ValueError for any other kind."""
     if kind not in _PLURALS:
@@ -112,49 +132,9 @@ def workload(key: Key, name: str = "") -> ResourcePath:
     return workloads(key.kind, key.namespace).of(name or key.name)
 
 
-def replica_sets(namespace: str = "") -> ResourcePath:
-    """Return where the ReplicaSets are."""
-    return ResourcePath(_APPS, "replicasets", namespace)
-
-
-def controller_revisions(namespace: str) -> ResourcePath:
-    """Return where StatefulSets keep their templates."""
-    return ResourcePath(_APPS, "controllerrevisions", namespace)
-
-
-def pods(namespace: str = "") -> ResourcePath:
-    """Return where the pods are."""
-    return ResourcePath("/api/v1", "pods", namespace)
-
-
 def pod_metrics(namespace: str, name: str, port: int) -> ResourcePath:
     """Return where a pod's metrics are, through the API server. Raises ValueError for no name or port."""
-    return ResourcePath("/api/v1", "pods", namespace, name, "proxy/metrics", str(port))
-
-
-def claims(namespace: str) -> ResourcePath:
-    """Return where the PersistentVolumeClaims are."""
-    return ResourcePath("/api/v1", "persistentvolumeclaims", namespace)
-
-
-def config_maps(namespace: str) -> ResourcePath:
-    """Return where the ConfigMaps are."""
-    return ResourcePath("/api/v1", "configmaps", namespace)
-
-
-def events(namespace: str) -> ResourcePath:
-    """Return where Events are written."""
-    return ResourcePath("/apis/events.k8s.io/v1", "events", namespace)
-
-
-def leases(namespace: str) -> ResourcePath:
-    """Return where the Leases are."""
-    return ResourcePath("/apis/coordination.k8s.io/v1", "leases", namespace)
-
-
-def splits(namespace: str = "") -> ResourcePath:
-    """Return where the Splits are."""
-    return ResourcePath(OUR_API, "splits", namespace)
+    return ResourcePath(_CORE, "pods", namespace, name, "proxy/metrics", str(port))
 
 
 def split(key: Key) -> ResourcePath:
@@ -162,30 +142,10 @@ def split(key: Key) -> ResourcePath:
     return splits(key.namespace).of(split_name(key))
 
 
-def placements(namespace: str = "") -> ResourcePath:
-    """Return the path of the Placements: one of ours in each namespace, and unused copies."""
-    return ResourcePath(OUR_API, "placements", namespace)
-
-
-def budgets(namespace: str = "") -> ResourcePath:
-    """Return where the PodDisruptionBudgets are."""
-    return ResourcePath("/apis/policy/v1", "poddisruptionbudgets", namespace)
-
-
-def resource_quotas(namespace: str) -> ResourcePath:
-    """Return where a namespace's ResourceQuotas are."""
-    return ResourcePath("/api/v1", "resourcequotas", namespace)
-
-
-def used_by_pods(namespace: str = "") -> ResourcePath:
-    """Return where it is said what pods really use."""
-    return ResourcePath(_METRICS, "pods", namespace)
-
-
 USED_BY_NODES: Final = ResourcePath(_METRICS, "nodes")
-NODES: Final = ResourcePath("/api/v1", "nodes")
-NAMESPACES: Final = ResourcePath("/api/v1", "namespaces")
-VOLUMES: Final = ResourcePath("/api/v1", "persistentvolumes")
+NODES: Final = ResourcePath(_CORE, "nodes")
+NAMESPACES: Final = ResourcePath(_CORE, "namespaces")
+VOLUMES: Final = ResourcePath(_CORE, "persistentvolumes")
 NODE_CLAIMS: Final = ResourcePath("/apis/karpenter.sh/v1", "nodeclaims")
 DEFINITIONS: Final = ResourcePath("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions")
 REVIEWS: Final = ResourcePath("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews")

@@ -19,12 +19,10 @@ from splitter.core.names import Key
 from splitter.core.placeable import Runs, runs
 from splitter.kube import paths
 from splitter.kube.cache import Cache
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.client import FORCED, Allowing, Client, Json
 from splitter.kube.payloads import placement_split
 from splitter.kube.placement_cache import Sets
 from splitter.kube.records import PlacementRecord, SplitRecord
-
-_FORCED = {"fieldManager": FIELD_MANAGER, "force": "true"}
 
 
 class PlacementWriter:
@@ -44,7 +42,7 @@ class PlacementWriter:
             if known is not None:
                 body["metadata"]["resourceVersion"] = str(known.version)
             path = paths.split(source.key)
-            answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
+            answer = await self._client.send("PATCH", path, body, patch="apply", query=FORCED)
             self._cache.splits.upsert(answer)
 
     @asynccontextmanager
@@ -104,16 +102,13 @@ class PlacementWriter:
         body = placement(namespace, sets, labels)
         if there is not None:  # who leads no more has not heard of what was told since
             body["metadata"]["resourceVersion"] = str(there.version)
-        answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
+        answer = await self._client.send("PATCH", path, body, patch="apply", query=FORCED)
         self._cache.placements.written(answer, labels)
 
     async def _delete(self, namespace: str, uid: str) -> None:
         path = paths.placements(namespace).of(NAME)
-        try:
+        with Allowing(HTTPStatus.NOT_FOUND):
             await self._client.send("DELETE", path, {"preconditions": {"uid": uid}})
-        except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
         self._cache.placements.forget(uid)
 
 

@@ -9,13 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from splitter.core.limits import MAX_REPLICA_SETS
-from splitter.core.model import (
-    Edit,
-    Pool,
-    SourceView,
-    SplitView,
-    Trouble,
-)
+from splitter.core.model import Edit, Pool, SourceView, SplitView, Trouble
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
 from splitter.core.nodes.fit import PodRequest, SpreadConstraint
@@ -27,13 +21,21 @@ from splitter.kube.packed import unpacked
 
 
 @dataclass(frozen=True, slots=True)
-class PodRecord:
-    """One pod: its node, owner, readiness and requests."""
+class Record:
+    """What every record has."""
 
     namespace: str
-    name: str
+    """Empty for kinds of the whole cluster."""
     uid: str
     version: int
+    """The resourceVersion."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodRecord(Record):
+    """One pod: its node, owner, readiness and requests."""
+
+    name: str
     owner_uid: str | None
     node: str | None
     ready_since: datetime | None
@@ -69,13 +71,10 @@ class PodRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaSetRecord:
+class ReplicaSetRecord(Record):
     """One ReplicaSet, splitter's or a user's."""
 
-    namespace: str
     name: str
-    uid: str
-    version: int
     controller_uid: str | None
     owner_uids: tuple[str, ...]  # all Deployments that own it, controlling or not
     owner_name: str | None  # the Deployment's name, of the first of them
@@ -95,13 +94,10 @@ class ReplicaSetRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class TwinRecord:
+class TwinRecord(Record):
     """One generated Deployment or StatefulSet."""
 
-    namespace: str
     name: str
-    uid: str
-    version: int
     source: Key
     source_uid: str
     pool: Pool
@@ -135,12 +131,9 @@ class TwinRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRecord:
+class SourceRecord(Record):
     """One labelled source."""
 
-    namespace: str
-    uid: str
-    version: int
     view: SourceView
 
     @property
@@ -150,24 +143,18 @@ class SourceRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRecord:
+class NodeRecord(Record):
     """One node, assessed when it changed; the facts are kept, since others may say more about it."""
 
-    namespace: str
-    uid: str
-    version: int
     created: datetime
     facts: NodeFacts
     state: NodeState
 
 
 @dataclass(frozen=True, slots=True)
-class SplitRecord:
+class SplitRecord(Record):
     """One Split."""
 
-    namespace: str
-    uid: str
-    version: int
     name: str
     source: Key
     spec: SplitView  # without its status
@@ -182,47 +169,35 @@ class SplitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementRecord:
+class PlacementRecord(Record):
     """What the admission policy goes by in one namespace."""
 
-    namespace: str
-    uid: str
-    version: int
     name: str
     sets: Mapping[str, tuple[str, Runs]]  # by the UID of a StatefulSet: its name, its on-demand ordinals
     spot_labels: frozenset[str] = frozenset()  # what spot nodes are asked by; none: everything that is known
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceRecord:
+class NamespaceRecord(Record):
     """One namespace's own annotations: defaults for its workloads."""
 
-    namespace: str
-    uid: str
-    version: int
     name: str
     annotations: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeEventRecord:
+class NodeEventRecord(Record):
     """One Event about a Node."""
 
-    namespace: str
-    uid: str
-    version: int
     node: str
     node_uid: str  # some recorders leave it out, or write the name
     event: NodeEvent
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRecord:
+class ClaimRecord(Record):
     """One NodeClaim of Karpenter's."""
 
-    namespace: str
-    uid: str
-    version: int
     node: str
     voluntary: bool  # its end is Karpenter's own choice
     consolidates: bool  # Karpenter would give it up for a cheaper one or for none, and asks budgets first
@@ -231,32 +206,23 @@ class ClaimRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusalRecord:
+class RefusalRecord(Record):
     """One Event that says that a NodeClaim got no machine."""
 
-    namespace: str
-    uid: str
-    version: int
     refusal: Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class AutoscalerRecord:
+class AutoscalerRecord(Record):
     """The status of cluster-autoscaler."""
 
-    namespace: str
-    uid: str
-    version: int
     status: AutoscalerStatus | None
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateSetRecord:
+class TemplateSetRecord(Record):
     """One ConfigMap with a template set."""
 
-    namespace: str
-    uid: str
-    version: int
     template_set: TemplateSet
 
 

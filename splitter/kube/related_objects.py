@@ -2,7 +2,8 @@
 
 `observe` asks when nothing of ours is there yet, and now and then while a workload is split and at rest
 (a workload may become one that we would refuse). Rights that are not given and kinds that the cluster
-does not know are no answer and no error. Of the autoscalers `spot_supply` keeps a list.
+does not know are no answer and no error. Of the autoscalers `workload_autoscalers` keeps a
+list.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

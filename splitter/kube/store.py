@@ -11,9 +11,10 @@ import logging
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from splitter.kube.parse.fields import UnreadableError
+from splitter.kube.records import Record
 
 logger = logging.getLogger("splitter.cache")
 
@@ -23,25 +24,6 @@ _TOMBSTONES = 4096
 _FOREVER = 2**63
 # Objects that cannot be read, and are said to be so once: anybody may write any number of them.
 _COMPLAINTS = 1000
-
-
-class Record(Protocol):
-    """What every record has."""
-
-    @property
-    def uid(self) -> str:
-        """The object's UID."""
-        ...
-
-    @property
-    def namespace(self) -> str:
-        """The object's namespace; empty for cluster-wide kinds."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The resourceVersion as a number."""
-        ...
 
 
 R = TypeVar("R", bound=Record)

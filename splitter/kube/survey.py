@@ -109,9 +109,6 @@ class _Look:
             )
         ]
         for namespace in self._namespaces or ("",):
-            hpas = ResourcePath("/apis/autoscaling/v2", "horizontalpodautoscalers", namespace)
-            keda = ResourcePath("/apis/keda.sh/v1alpha1", "scaledobjects", namespace)
-            vpas = ResourcePath("/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers", namespace)
             lists += [
                 self._list(paths.pods(namespace), cache.pods.upsert, no_moves),
                 self._list(paths.replica_sets(namespace), cache.replica_sets.upsert, no_moves),
@@ -119,9 +116,9 @@ class _Look:
                 self._list(
                     paths.budgets(namespace), self._take_budget, "no proposal goes by their minAvailable"
                 ),
-                self._keep(hpas, "nobody is said to change a count"),
-                self._keep(keda, ""),
-                self._keep(vpas, ""),
+                self._keep(paths.hpas(namespace), "nobody is said to change a count"),
+                self._keep(paths.scaled_objects(namespace), ""),
+                self._keep(paths.vpas(namespace), ""),
                 *(self._read_workloads(kind, namespace) for kind in (DEPLOYMENT, STATEFUL_SET)),
             ]
         # All of them end before one fails: what is under way has no connection to be left on.

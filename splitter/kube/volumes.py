@@ -1,7 +1,7 @@
 """Finds where the volumes of a StatefulSet's members can be attached, and foreign claims of twins.
 
-`related` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
-without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
+`related_objects` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a
+volume without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
 writes nothing.
 """
 
@@ -104,7 +104,10 @@ def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:
         ) or []
         if not terms:
             continue
-        parsed = [_term(raw) for raw in terms]
+        parsed = [
+            NodeTerm(expressions(raw.get("matchExpressions")), expressions(raw.get("matchFields")))
+            for raw in terms
+        ]
         fits = [node for node in fits if any(term.matches(node) for term in parsed)]
         all_terms = _both(all_terms, terms)
         bound.append(volume["metadata"]["name"])
@@ -123,10 +126,6 @@ def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:
             f" {' and no '.join(lacking)} node"
         )
     return Reach(on_demand, spot, why, json.dumps(all_terms, sort_keys=True))
-
-
-def _term(raw: Raw) -> NodeTerm:
-    return NodeTerm(expressions(raw.get("matchExpressions")), expressions(raw.get("matchFields")))
 
 
 def _both(ours: list[Raw], others: Sequence[Raw]) -> list[Raw]:

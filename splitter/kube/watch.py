@@ -91,15 +91,15 @@ class Reflector:
         awaited: bool = False,
     ) -> None:
         self._client = client
-        self._namespace = path.namespace or None
-        self._path = path
+        self.namespace = path.namespace  # the only one that it follows; empty: the whole cluster
+        self.path = path
         self._store = store
         self._selector = {"labelSelector": selector} if selector else {}
         if fields:
             self._selector["fieldSelector"] = fields
         self._without = without
-        self._awaited = awaited or not without
-        self._off = False
+        self.awaited = awaited or not without  # nothing may be decided before it is synced
+        self.left_out = False  # not there, or not allowed
         self._followed = False  # a watch was open since the last refusal
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()  # listed, or refused
@@ -120,35 +120,15 @@ class Reflector:
         self._hurried = asyncio.Event()
 
     @property
-    def path(self) -> ResourcePath:
-        """The collection's path, for messages."""
-        return self._path
-
-    @property
-    def namespace(self) -> str:
-        """The only namespace that it follows; empty: it follows the whole cluster."""
-        return self._namespace or ""
-
-    @property
     def label(self) -> str:
         """The collection's path with its selector: two watches may follow one collection."""
         selector = self._selector.get("labelSelector", "")
-        return f"{self._path}?{selector}" if selector else str(self._path)
+        return f"{self.path}?{selector}" if selector else str(self.path)
 
     @property
     def optional(self) -> bool:
         """Whether splitter does without it."""
         return bool(self._without)
-
-    @property
-    def left_out(self) -> bool:
-        """Whether splitter does without it now: it is not there, or not allowed."""
-        return self._off
-
-    @property
-    def awaited(self) -> bool:
-        """Whether nothing may be decided before it is synced."""
-        return self._awaited
 
     @property
     def follows(self) -> bool:
@@ -203,7 +183,7 @@ class Reflector:
                 lasted_s = self._lasted_s()
                 self._take_note_of(error)
                 # Not a race hidden: the server is asked again, ever more seldom, with jitter.
-                refused = self._namespace is not None and error.status in _OFF
+                refused = self.namespace and error.status in _OFF
                 if refused:
                     self.answered.set()
                 await self._pause((self._refusals if refused else self._waits).failed_s(lasted_s))
@@ -246,11 +226,11 @@ class Reflector:
     def _take_note_of(self, error: ApiError) -> None:
         """Decide where to go on after a failure, and say so once until a watch has held."""
         if error.status != self._complained:
-            logger.warning("watch of %s interrupted: %s", self._path, error)
-        if error.reason == KIND_MISSING and self._path.is_ours:
+            logger.warning("watch of %s interrupted: %s", self.path, error)
+        if error.reason == KIND_MISSING and self.path.is_ours:
             # Our CRD was deleted, and all objects with it, even if nobody told of the last of them.
             # Of other kinds it is not believed: a proxy that has lost its way answers the same.
-            self._store.replace((), self._namespace, _FOREVER)
+            self._store.replace((), self.namespace or None, _FOREVER)
         # A stream that broke goes on where it broke; twice at the same place, something there is not to be
         # read, or the server has more to say than that: it is listed.
         went_on, self._broken_at = self._version != self._broken_at, self._version
@@ -270,14 +250,14 @@ class Reflector:
             if not self.optional:
                 raise
             self.error = error
-            logger.debug("%s is left out: %s", self._path, error)
+            logger.debug("%s is left out: %s", self.path, error)
 
     def _do_without(self, error: ApiError) -> None:
         """Forget all objects, and log it once: no event would report that they are gone."""
-        if not self._off:
-            logger.info("%s is not there or not allowed (%s): %s", self._path, error.status, self._without)
-        self._off, self.error = True, error
-        self._store.replace((), self._namespace, _FOREVER)
+        if not self.left_out:
+            logger.info("%s is not there or not allowed (%s): %s", self.path, error.status, self._without)
+        self.left_out, self.error = True, error
+        self._store.replace((), self.namespace or None, _FOREVER)
         self.synced.set()
         self.answered.set()
 
@@ -292,14 +272,14 @@ class Reflector:
     async def _list(self) -> str:
         listed: list[Any] = []
         version = "0"
-        async for page in self._client.pages(self._path, _PAGE, **self._selector):
+        async for page in self._client.pages(self.path, _PAGE, **self._selector):
             self._last_answer()
             listed.extend(map(self._store.read, page["items"]))
             version = str(page["metadata"]["resourceVersion"])
-        self._store.replace(listed, self._namespace, int(version))
-        if self._off:
-            logger.info("%s is followed from now on", self._path)
-        self._off, self.error = False, None
+        self._store.replace(listed, self.namespace or None, int(version))
+        if self.left_out:
+            logger.info("%s is followed from now on", self.path)
+        self.left_out, self.error = False, None
         self.answered.set()
         if not self._anew:  # else this list may be older than the wish for a new one
             self.synced.set()
@@ -322,7 +302,7 @@ class Reflector:
         try:
             async with (
                 asyncio.timeout(None) as self._open,
-                self._client.stream(self._path, query, _SILENCE_S) as lines,
+                self._client.stream(self.path, query, _SILENCE_S) as lines,
             ):
                 self._followed, self.error, self._opened_s = True, None, _now()
                 async for line in lines:

@@ -1,8 +1,8 @@
 """Finds which autoscalers scale which workloads; one list serves a namespace for a while.
 
 With 1,000 autoscalers and 1,000 workloads in one namespace, a list for each workload is a million objects.
-`related` goes through them for one workload. A kind that the cluster does not know, or a right that is
-not given, is no answer and no error: only the autoscaler of the cluster itself is always asked about.
+`related_objects` goes through them for one workload. A kind that the cluster does not know, or a right that
+is not given, is no answer and no error: only the autoscaler of the cluster itself is always asked about.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from splitter.core.names import DEPLOYMENT
 from splitter.kube.client import ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw
-from splitter.kube.paths import ResourcePath
+from splitter.kube.paths import ResourcePath, hpas, scaled_objects, vpas
 
 # Of one kind in one namespace; whoever has more has them for somebody else than people.
 MAX_AUTOSCALERS = 5000
@@ -83,17 +83,14 @@ class WorkloadAutoscalers:
             return kept.autoscalers
 
     async def _read_replicas(self, namespace: str) -> list[Autoscaler]:
-        hpas = ResourcePath("/apis/autoscaling/v2", "horizontalpodautoscalers", namespace)
-        keda = ResourcePath("/apis/keda.sh/v1alpha1", "scaledobjects", namespace)
-        autoscalers = [_aimed(_HPA, raw, "scaleTargetRef") async for raw in self._listed(hpas)]
-        autoscalers += [
-            _aimed(_KEDA, raw, "scaleTargetRef") async for raw in self._listed(keda, optional=True)
-        ]
+        keda = self._listed(scaled_objects(namespace), optional=True)
+        autoscalers = [_aimed(_HPA, raw, "scaleTargetRef") async for raw in self._listed(hpas(namespace))]
+        autoscalers += [_aimed(_KEDA, raw, "scaleTargetRef") async for raw in keda]
         return [one for one in autoscalers if one is not None]
 
     async def _read_resources(self, namespace: str) -> list[Autoscaler]:
-        path = ResourcePath("/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers", namespace)
-        autoscalers = [_aimed(_VPA, raw, "targetRef") async for raw in self._listed(path, optional=True)]
+        listed = self._listed(vpas(namespace), optional=True)
+        autoscalers = [_aimed(_VPA, raw, "targetRef") async for raw in listed]
         return [one for one in autoscalers if one is not None]
 
     async def _listed(self, path: ResourcePath, *, optional: bool = False) -> AsyncIterator[Raw]:

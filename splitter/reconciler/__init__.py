@@ -292,22 +292,23 @@ class Reconciler:
     def _report(self, observed: Observation, planned: Plan, in_force: PolicyInForce) -> Sequence[Note]:
         """Show what was done and why; return what was said that had not been said lately."""
         if planned.actions:
-            metrics.decided(observed.key, planned.verdict.reason)
+            metrics.workloads.decided(observed.key, planned.verdict.reason.value)
         objection = objection_to(planned)
-        metrics.show_refusal(observed.key, objection if observed.source is not None else None)
+        why = objection.reason.value if objection is not None and observed.source is not None else ""
+        metrics.workloads.refuse(observed.key, why)
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
             self._refused.pop(observed.key, None)
             self._restarts.pop(observed.key, None)
-            metrics.forget(observed.key)
+            metrics.workloads.forget(observed.key)
             return ()
         if observed.split is not None and not planned.untouched:
             status = build(observed, planned, in_force, written=True)
             self._status_writer.post(observed, status)
             metrics.show(observed, status)
-            metrics.show_troubles(observed.key, planned.troubles)
+            metrics.workloads.trouble(observed.key, [note.reason.value for note in planned.troubles])
         elif planned.step in {Step.NOTHING, Step.CLEAN_UP}:
-            metrics.unsplit(observed.key)
+            metrics.workloads.unsplit(observed.key)
         problems = in_force.problems if planned.step is not Step.NOTHING else ()
         objections = (planned.objection,) if planned.objection is not None else ()
         is_done = planned.actions and objection is not planned.verdict

@@ -7,11 +7,11 @@ too, would come back with empty caches, and later each time (CrashLoopBackOff). 
 caches, leading or standing by.
 """
 
-from asyncio import Event
 from collections.abc import Sequence
-from typing import Protocol
 
-from splitter.kube.client import ApiError
+from splitter.kube.lease import Election
+from splitter.kube.watch import Reflector
+from splitter.reconciler.queue import WorkQueue
 from splitter.report.health import Check
 
 # Requests end after 10 s, and a reconcile makes some dozens at most.
@@ -22,68 +22,10 @@ _WAITING_S = 30.0
 _AWAY_S = 150.0
 
 
-class Watch(Protocol):
-    """What is known of a watch: a `kube.watch.Reflector`."""
-
-    synced: Event
-    error: ApiError | None
-
-    @property
-    def namespace(self) -> str:
-        """The only namespace that it follows; empty: it follows the whole cluster."""
-
-    @property
-    def label(self) -> str:
-        """What it follows."""
-
-    @property
-    def optional(self) -> bool:
-        """Whether splitter does without it."""
-
-    @property
-    def stuck(self) -> bool:
-        """Whether nothing has happened for longer than any silence or time-out lasts."""
-
-    @property
-    def silent_s(self) -> float:
-        """For how long the server has said nothing."""
-
-
-class Reconciles(Protocol):
-    """What is known of the queue."""
-
-    served: bool
-
-    def __len__(self) -> int:
-        """Return how many keys wait."""
-
-    def stuck_s(self) -> float:
-        """Return for how long work is there and none of it ended."""
-
-    def longest_reconcile_s(self) -> float:
-        """Return for how long the oldest reconcile has lasted."""
-
-
-class Leadership(Protocol):
-    """What is known of the election."""
-
-    @property
-    def answered(self) -> bool:
-        """Whether the API server has ever answered about the lease."""
-
-    @property
-    def leading(self) -> bool:
-        """Whether this process leads."""
-
-    @property
-    def leader(self) -> str:
-        """Who does, as far as known; empty: nobody."""
-
-
 def checks(
-    reflectors: Sequence[Watch],
-    queue: Reconciles,
-    election: Leadership | None,
+    reflectors: Sequence[Reflector],
+    queue: WorkQueue,
+    election: Election | None,
     *,
     stopping: bool,
     waiting_s: float = 0.0,
@@ -93,18 +35,15 @@ def checks(
     unseen = {reflector.namespace for reflector in needed if not reflector.synced.is_set()}
     others_seen = bool({reflector.namespace for reflector in needed} - unseen - {""})
     results = [_watch(reflector, alone=bool(reflector.namespace) and others_seen) for reflector in needed]
-    results.append(_reconciles(queue, _is_away(needed), waiting_s))
+    away = min((reflector.silent_s for reflector in needed), default=0.0) > _AWAY_S
+    results.append(_reconciles(queue, away, waiting_s))
     results.append(_leadership(election))
     if stopping:
         results.append(Check("stop", "this process is leaving", ready=False))
     return results
 
 
-def _is_away(needed: Sequence[Watch]) -> bool:
-    return min((reflector.silent_s for reflector in needed), default=0.0) > _AWAY_S
-
-
-def _watch(reflector: Watch, *, alone: bool) -> Check:
+def _watch(reflector: Reflector, *, alone: bool) -> Check:
     """`alone`: only its namespace needs it, and there are others to look after."""
     name = f"watch {reflector.label}"
     if reflector.stuck:
@@ -119,7 +58,7 @@ def _watch(reflector: Watch, *, alone: bool) -> Check:
     return Check(name, "follows", age_s=reflector.silent_s)
 
 
-def _reconciles(queue: Reconciles, away: bool, waiting_s: float) -> Check:  # noqa: FBT001 (by its name at the only call)
+def _reconciles(queue: WorkQueue, away: bool, waiting_s: float) -> Check:  # noqa: FBT001 (by its name at the only call)
     stuck_s, longest_s = queue.stuck_s(), queue.longest_reconcile_s()
     message = f"{len(queue)} workloads wait, no reconcile has ended for {stuck_s:.0f} s"
     if waiting_s:
@@ -135,7 +74,7 @@ def _reconciles(queue: Reconciles, away: bool, waiting_s: float) -> Check:  # no
     return Check("passes", f"{message}, one takes {longest_s:.0f} s", live=False, age_s=stuck_s)
 
 
-def _leadership(election: Leadership | None) -> Check:
+def _leadership(election: Election | None) -> Check:
     if election is None:
         return Check("leader", "this process, without an election")
     if not election.answered:

@@ -19,7 +19,7 @@ from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.kube.cache import Cache
-from splitter.kube.client import ApiError, Client
+from splitter.kube.client import Allowing, Client
 from splitter.kube.dry_run import dry_run, lacks_rights
 from splitter.kube.observe import Observer
 from splitter.kube.paths import NAMESPACES, workload
@@ -85,14 +85,10 @@ async def preview(
 
 async def _labelled_here(client: Client, cache: Cache, key: Key) -> None:
     """Take a workload into the cache with the label on it, if it is there; nothing is written."""
-    try:
+    with Allowing(HTTPStatus.NOT_FOUND):
         raw = await client.get(workload(key))
-    except ApiError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return
-    raw["metadata"].setdefault("labels", {}).setdefault(LABEL_SPLIT, SPLIT_ENABLED)
-    cache.sources.upsert(raw)
+        raw["metadata"].setdefault("labels", {}).setdefault(LABEL_SPLIT, SPLIT_ENABLED)
+        cache.sources.upsert(raw)
 
 
 def _unreadable(template_set: str, why: str) -> Note:
@@ -118,8 +114,5 @@ async def _look(client: Client, cache: Cache, namespaces: Sequence[str]) -> None
 
 async def _read_defaults(client: Client, cache: Cache, namespace: str) -> None:
     """Read one Namespace, whose annotations are defaults; who may not, sees its workloads without them."""
-    try:
+    with Allowing(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
         cache.namespaces.upsert(await client.get(NAMESPACES.of(namespace)))
-    except ApiError as error:
-        if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
-            raise

@@ -1,6 +1,6 @@
 """Kubernetes Events about a source, from the notes of a reconcile, and about a template set.
 
-the EventRecorder asks `due` which notes to say now, and has `kube.apply` post what `event` builds, or count
+The EventRecorder asks `due` which notes to say now, and has `kube.apply` post what `event` builds, or count
 on with `series` in an Event that says the very same already. Source of the form: events.k8s.io/v1, and
 kubernetes/enhancements KEP-383 for series.
 """

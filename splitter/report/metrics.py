@@ -6,7 +6,7 @@ names, and those go with the workload (`workloads`). Everything begins at 0 with
 (docs/reference/metrics.md, "After a restart").
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
@@ -14,8 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from splitter import __version__
-from splitter.core.model import Note, Observation
-from splitter.core.names import Key
+from splitter.core.model import Observation
 from splitter.core.nodes.facts import CapacityClass
 from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
@@ -106,35 +105,10 @@ def show(observed: Observation, status: SplitStatus) -> None:
     )
 
 
-def decided(key: Key, reason: Reason) -> None:
-    """Count a reconcile that wrote something."""
-    workloads.decided(key, reason.value)
-
-
 def reacted(reason: Reason, took_s: float) -> None:
     """Count an answer to a node that goes; other decisions are in no hurry and not counted."""
     if reason in REACTIONS:
         reaction_seconds.labels(reason.value).observe(took_s)
-
-
-def show_refusal(key: Key, objection: Note | None) -> None:
-    """Show why one workload is refused, or that it is not; it has one reason at a time."""
-    workloads.refuse(key, objection.reason.value if objection is not None else "")
-
-
-def show_troubles(key: Key, notes: Sequence[Note]) -> None:
-    """Show what is wrong with one workload's replicas; it may have several reasons at a time."""
-    workloads.trouble(key, [note.reason.value for note in notes])
-
-
-def unsplit(key: Key) -> None:
-    """Drop the series of a workload that is not split, but for why it is refused."""
-    workloads.unsplit(key)
-
-
-def forget(key: Key) -> None:
-    """Drop the series of a workload that is gone; none may be there."""
-    workloads.forget(key)
 
 
 def leads(*, now: bool) -> None:
@@ -163,11 +137,6 @@ def count_nodes(count: Callable[[CapacityClass], int]) -> None:
         nodes.labels(capacity.value).set_function(partial(count, capacity))
 
 
-def count_queue(count: Callable[[], int]) -> None:
-    """Show how many workloads wait for a reconcile, counted whenever somebody asks."""
-    queue_keys.set_function(count)
-
-
 class Watches(Collector):
     """How often the watch of each kind had to begin anew, and which fail; asked of whoever knows."""
 
@@ -194,10 +163,3 @@ class Watches(Collector):
         for (resource, namespace), number in self._failing().items():
             gauge.add_metric((resource, namespace), number)
         yield gauge
-
-
-def count_watches(
-    restarts: Callable[[], Mapping[str, int]], failing: Callable[[], Mapping[tuple[str, str], int]]
-) -> None:
-    """Show how often watches had to begin anew, and which fail, counted whenever somebody asks."""
-    REGISTRY.register(Watches(restarts, failing))

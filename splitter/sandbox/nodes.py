@@ -124,9 +124,6 @@ class Nodes:
         taint = {"key": key, "effect": "NoSchedule"}
         self._change_taints(name, lambda taints: [each for each in taints if each["key"] != key] + [taint])
 
-    def _untaint(self, name: str, key: str) -> None:
-        self._change_taints(name, lambda taints: [each for each in taints if each["key"] != key])
-
     def _change_taints(self, name: str, change: Callable[[list[JsonObject]], list[JsonObject]]) -> None:
         """Change the list of taints as it is now.
 
@@ -157,7 +154,7 @@ class Nodes:
             )
         spec = node["spec"]
         if any(taint["key"] == key for taint in spec.get("taints", [])):
-            self._untaint(name, key)
+            self._change_taints(name, lambda taints: [each for each in taints if each["key"] != key])
         if spec.get("unschedulable"):
             self._patch(name, {"spec": {"unschedulable": None}})
         if any(condition["type"] == machines.CONDITION for condition in node["status"].get("conditions", [])):

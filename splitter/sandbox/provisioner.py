@@ -6,7 +6,6 @@ goes. KWOK mounts nothing, so nothing is ever stored. It must never touch a clai
 """
 
 import contextlib
-from types import TracebackType
 from typing import Self
 
 from splitter.sandbox.api import Api, JsonObject, PatchKind
@@ -47,9 +46,7 @@ class Provisioner:
         self._claims.wait_for_first_list()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End; volumes stay, the StorageClass goes."""
         self._claims.stop()
         with contextlib.suppress(SandboxError):  # the control plane may have ended before

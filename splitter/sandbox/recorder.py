@@ -8,7 +8,6 @@ deleted when that is noticed. It only reads, and it decides nothing.
 
 import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Self
 
 from splitter.sandbox.api import Api, JsonObject
@@ -57,9 +56,7 @@ class Recorder:
             watcher.wait_for_first_list()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End; what was recorded stays."""
         for watcher in self._watchers:
             watcher.stop()

@@ -15,15 +15,6 @@ JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """The controller of a pod, such as ReplicaSet web-5d4c9."""
-
-    kind: str
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
 class PodSeen:
     """A pod as it was at one moment; `created` as Kubernetes wrote it, `node` empty until it is bound."""
 
@@ -31,7 +22,6 @@ class PodSeen:
     name: str
     uid: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    owner: Owner | None = None
     node: str = ""
     ready: bool = False
     phase: str = "Pending"
@@ -83,16 +73,11 @@ class Recording:
 def read_pod(raw: JsonObject) -> PodSeen:
     """Return what the sandbox wants to know of a raw pod."""
     metadata, status = raw["metadata"], raw.get("status", {})
-    controllers = [owner for owner in metadata.get("ownerReferences", []) if owner.get("controller")]
-    owner = (
-        Owner(controllers[0]["kind"], controllers[0]["name"], controllers[0]["uid"]) if controllers else None
-    )
     return PodSeen(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
         labels=metadata.get("labels", {}),
-        owner=owner,
         node=raw.get("spec", {}).get("nodeName", ""),
         ready=_is_ready(status),
         phase=status.get("phase", "Pending"),

@@ -120,18 +120,12 @@ class Timeline:
 
     def highest_total(self, between: Between | None = None, *, with_terminating: bool = True) -> int:
         """Return the most pods that existed at any one moment."""
-        return self._total(with_terminating=with_terminating).highest(between or self.whole)
+        total = self.total if with_terminating else self.total_without_terminating
+        return total.highest(between or self.whole)
 
     def seconds_below(self, number: int, between: Between | None = None) -> float:
         """Return for how many seconds fewer than `number` pods were available."""
         return self.available.seconds_below(number, between or self.whole)
-
-    def seconds_until_available(self, number: int, after: Instant) -> float | None:
-        """Return how many seconds after a moment `number` pods were available; None when they never were."""
-        return self.available.seconds_until_at_least(number, after)
-
-    def _total(self, *, with_terminating: bool) -> Steps:
-        return self.total if with_terminating else self.total_without_terminating
 
 
 def _replay(recording: Recording, selects: Callable[[PodSeen], bool]) -> Timeline:

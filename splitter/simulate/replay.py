@@ -4,7 +4,7 @@ Events are nodes coming, being announced to go and going, pods becoming ready, a
 timers. After each, the contender is asked until it has nothing more to change, as the reconciler does.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import heapify, heappop, heappush
@@ -159,14 +159,6 @@ def simulate(
         seconds_short=sums.short_s,
         samples=tuple(sums.samples),
     )
-
-
-def simulate_all(
-    traces: Iterable[Trace], contenders: Iterable[Contender], assumptions: Assumptions | None = None
-) -> list[SimulationResult]:
-    """Play every trace against every contender; results in the order of contenders, then of traces."""
-    traces = list(traces)
-    return [simulate(trace, contender, assumptions) for contender in contenders for trace in traces]
 
 
 def _node_events(trace: Trace, notice_s: float) -> list[tuple[float, str, str]]:

@@ -31,6 +31,7 @@ from splitter.kube import parse, paths, payloads
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
+from splitter.kube.parse.fields import instant
 from splitter.kube.paths import ResourcePath
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import REST_S, WorkQueue
@@ -201,7 +202,7 @@ def source_deployment(namespace: str, name: str, replicas: int = REPLICAS) -> Js
     """Return a source that splitter has taken over."""
     labels = {"app": name}
     identity = _identity(name, namespace)
-    mark = ownership_mark_value(identity["uid"], parse.instant(identity["creationTimestamp"]))
+    mark = ownership_mark_value(identity["uid"], instant(identity["creationTimestamp"]))
     return {
         "metadata": {
             **identity,

@@ -13,8 +13,9 @@ from builders import observation
 from splitter import __version__
 from splitter.cli import VERBS, app
 from splitter.cli.exits import Exit
-from splitter.cli.plan import fitted, lines_of
+from splitter.cli.plan import lines_of
 from splitter.cli.target import Target, target_of
+from splitter.cli.wrapping import wrapped
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note
@@ -144,11 +145,11 @@ class TestThePlan:
     def test_fits_the_columns(self) -> None:
         """A sentence goes on indented, and a word that is longer stays whole, to be copied."""
         text = f"  would change {'x' * 90} and more words than one line of eighty columns could ever hold"
-        lines = fitted(text, 80)
+        lines = wrapped(text, 80, further="    ")
         assert " ".join(line.strip() for line in lines) == text.strip()
         assert [line[:4] == "    " for line in lines] == [False] + [True] * (len(lines) - 1)
         assert all(len(line) <= 80 or "x" * 90 in line for line in lines)
 
     def test_is_whole_where_it_is_piped(self) -> None:
         """A line of a log or of a script is one line."""
-        assert fitted("word " * 40, None) == ["word " * 40]
+        assert wrapped("word " * 40, None) == ["word " * 40]

@@ -22,7 +22,6 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.nodes.signals import assess
 from splitter.core.rebalance import Tuning
 from splitter.dashboard import Model, Simulator, Tellers, Views, serve
-from splitter.dashboard.model import utc_now
 from splitter.dashboard.server import Served
 from splitter.kube.client import Client
 from splitter.kube.cluster_view import ClusterView
@@ -286,7 +285,7 @@ async def shown(
     cluster: PaperCluster,
     namespaces: tuple[str, ...] = (),
     tellers: Tellers | None = None,
-    now: Callable[[], datetime] = utc_now,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> AsyncIterator[Shown]:
     """Serve the page of a cluster on paper."""
     async with api_of(cluster) as address, client_of(address) as client:

@@ -7,23 +7,21 @@ from typing import Any
 import pytest
 
 from kube.raw import Raw, metadata
+from splitter.kube.records import Record
 from splitter.kube.store import Indexer
 
 
 @dataclass(frozen=True)
-class Thing:
+class Thing(Record):
     """A record of a kind that does not exist."""
 
-    uid: str
-    namespace: str
-    version: int
     colour: str
 
 
 def parse(raw: Mapping[str, Any]) -> Thing:
     """Parse a thing."""
     result = raw["metadata"]
-    return Thing(result["uid"], result["namespace"], int(result["resourceVersion"]), raw["colour"])
+    return Thing(result["namespace"], result["uid"], int(result["resourceVersion"]), raw["colour"])
 
 
 def thing(name: str, version: int = 1, colour: str = "red", **fields: Any) -> Raw:  # noqa: ANN401 (metadata's)

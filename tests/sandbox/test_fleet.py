@@ -94,7 +94,8 @@ class TestPods:
             began = Instant.now()
             available(deploy(8, nodes={"test": namespace}), 8)
         seen = recorder.timeline(namespace, {"app": "web"})
-        first, last = seen.seconds_until_available(1, began), seen.seconds_until_available(8, began)
+        first = seen.available.seconds_until_at_least(1, began)
+        last = seen.available.seconds_until_at_least(8, began)
         assert first is not None
         assert last is not None
         assert first >= 1.9
@@ -119,7 +120,7 @@ class TestPods:
             sandbox.api.patch(path, {"spec": {"replicas": 0}})
             wait_until(lambda: not pods(sandbox, namespace), what="the pods' end", deadline_s=30)
         seen = recorder.timeline(namespace, {"app": "web"})
-        ready_s = seen.seconds_until_available(2, began)
+        ready_s = seen.available.seconds_until_at_least(2, began)
         assert ready_s is not None
         assert ready_s >= 5  # left to dice it would be 4 s at most
         ended = Instant.now()

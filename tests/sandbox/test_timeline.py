@@ -194,17 +194,11 @@ class TestReading:
                     "labels": WEB,
                     "creationTimestamp": "2026-01-01T00:00:00Z",
                     "deletionTimestamp": "2026-01-01T00:01:00Z",
-                    "ownerReferences": [
-                        {"kind": "Deployment", "name": "web", "uid": "d", "controller": False},
-                        {"kind": "ReplicaSet", "name": "web-5d", "uid": "r", "controller": True},
-                    ],
                 },
                 "spec": {"nodeName": "spot-0"},
                 "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
             }
         )
-        assert seen.owner
-        assert (seen.owner.kind, seen.owner.name, seen.owner.uid) == ("ReplicaSet", "web-5d", "r")
         assert (seen.ready, seen.terminating, seen.node, seen.phase) == (True, True, "spot-0", "Running")
 
     def test_a_node(self) -> None:

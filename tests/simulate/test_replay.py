@@ -9,8 +9,7 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import RebalanceInput, Tuning
 from splitter.simulate.contenders import Rebalancing, SpotHedge, SpotOnly, contenders
 from splitter.simulate.outage import outage_trace
-from splitter.simulate.replay import Assumptions, simulate, simulate_all
-from splitter.simulate.report import draw, format_table
+from splitter.simulate.replay import Assumptions, simulate
 from splitter.simulate.trace import Trace, from_counts, parse_trace, read_trace
 
 TRACES = [read_trace(path) for path in sorted((Path(__file__).parent / "traces").glob("*.csv"))]
@@ -133,7 +132,7 @@ class TestPublicTraces:
     def test_more_on_demand_is_dearer_and_more_available(self) -> None:
         """Base 4 and majority trade cost for availability, in this order."""
         ours = [contenders(16)[number] for number in (2, 4, 5)]
-        results = simulate_all(TRACES[:1], ours, self.GIVEN)
+        results = [simulate(TRACES[0], one, self.GIVEN) for one in ours]
         assert [result.cost for result in results] == sorted(result.cost for result in results)
         assert [result.availability for result in results] == sorted(r.availability for r in results)
 
@@ -173,32 +172,3 @@ class TestSpotThatEarnsNothing:
         """Not on a real trace."""
         without = Rebalancing("splitter", tuning=Tuning(barren_losses=1_000_000))
         assert simulate(trace, Rebalancing("splitter")) == simulate(trace, without)
-
-
-class TestReport:
-    """What people see."""
-
-    def test_the_table_has_a_row_for_each_policy(self) -> None:
-        """Columns line up; several traces are averaged by their length."""
-        trace = outage(7200, 3600, 86_400)
-        results = simulate_all([trace, trace], [SpotHedge(), Rebalancing("splitter")])
-        assert format_table(results).splitlines() == [
-            "policy                              cost  availability  changes/day  most ready  short min/day",
-            "SpotHedge-like (no soak, no step)  0.331        0.9986          3.0          32            2.0",
-            "splitter                           0.346        0.9986          9.0          20            2.0",
-        ]
-
-    def test_the_table_of_nothing_is_its_heading(self) -> None:
-        """No results: no rows, no error."""
-        assert format_table([]).startswith("policy")
-
-    def test_the_picture_shows_the_worst_of_each_slice(self) -> None:
-        """Spot, an outage, on-demand, spot again."""
-        given = Assumptions(desired=2, max_surge=1)
-        result = simulate(outage(7200, 3600, 28_800, nodes=2), Rebalancing("splitter"), given)
-        assert draw(result, 24).splitlines() == [
-            "   2 +#####.+++##############",
-            "   1 +#####.+++##############",
-            "     0 h                8.0 h",
-            "     # ready on spot   + ready on on-demand   . missing",
-        ]

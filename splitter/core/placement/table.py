@@ -205,7 +205,7 @@ def placement_input(this: PlanInput) -> PlacementInput:
         members=members,
         in_force=(split.ordinals or ()) if split is not None else (),
         surplus=tuple(
-            pod for k, pod in sorted(pods.items(), key=_order) if k is None or not first <= k < last
+            pods[k] for k in sorted(pods, key=lambda k: k or 0) if k is None or not first <= k < last
         ),
         placeholder=_placeholder(observed),
         made_of=made_of,
@@ -248,10 +248,6 @@ def _rolling(source: SourceView) -> str:
     return source.stateful.updating or (
         "" if source.observed else "its controller has not seen the last change"
     )
-
-
-def _order(item: tuple[int | None, PodView]) -> int:
-    return item[0] or 0
 
 
 def _age(pod: PodView) -> datetime:

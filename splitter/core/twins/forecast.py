@@ -1,6 +1,6 @@
 """Forecasts how many running pods stay where they are when a workload is split, and how many move.
 
-`taking.consider` tells it in the Event of the take-over, and `splitter plan` to whoever asks. It is no
+`onboard.consider` tells it in the Event of the take-over, and `splitter plan` to whoever asks. It is no
 promise: nodes may go, and pods may take long to start.
 """
 

@@ -13,29 +13,17 @@ from splitter.kube.parse.external_signals import (
     node_event,
     refusal,
 )
-from splitter.kube.parse.fields import Raw, instant, quantity
 from splitter.kube.parse.nodes import node, node_facts
-from splitter.kube.parse.pods import (
-    COST_BEFORE,
-    DELETION_COST,
-    label_selector,
-    pod,
-    pod_request,
-)
+from splitter.kube.parse.pods import pod, pod_request
 from splitter.kube.parse.splits import namespace, placement, split
 from splitter.kube.parse.template_sets import template_set
 from splitter.kube.parse.workloads import replica_set, source, twin
 
 __all__ = [
-    "COST_BEFORE",
-    "DELETION_COST",
-    "Raw",
     "autoscaler",
     "autoscaler_status",
     "claim",
     "event_reason",
-    "instant",
-    "label_selector",
     "namespace",
     "node",
     "node_event",
@@ -44,7 +32,6 @@ __all__ = [
     "placement",
     "pod",
     "pod_request",
-    "quantity",
     "refusal",
     "replica_set",
     "source",

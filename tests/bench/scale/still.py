@@ -41,6 +41,7 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Pool
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.kube import parse, payloads
+from splitter.kube.parse.fields import instant
 from splitter.render import Renderer
 from splitter.sandbox import Api, Instant, PatchKind, Sandbox
 from splitter.sandbox.errors import SandboxError
@@ -169,9 +170,7 @@ def _write(api: Api, size: Size, on_demand: Sequence[str], spot: Sequence[str]) 
 
 def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[Pool, list[str]]) -> None:
     source = api.create(DEPLOYMENTS, _new(source_deployment(NAMESPACE, name, sum(map(len, nodes.values())))))
-    mark = ownership_mark_value(
-        source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"])
-    )
+    mark = ownership_mark_value(source["metadata"]["uid"], instant(source["metadata"]["creationTimestamp"]))
     path = f"{DEPLOYMENTS}/{name}"
     annotated = {"metadata": {"annotations": {_MARK: mark, "splitter.io/on-demand-base": str(base)}}}
     source = api.patch(path, annotated, field_manager="splitter")

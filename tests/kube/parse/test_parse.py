@@ -16,6 +16,8 @@ from splitter.core.reasons import Reason
 from splitter.core.split_status import UNREPORTED, RebalanceState
 from splitter.kube import parse
 from splitter.kube.packed import unpacked
+from splitter.kube.parse.fields import instant, quantity
+from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -27,7 +29,7 @@ class TestQuantities:
     )
     def test_cpu(self, written: str | float, millicores: int) -> None:
         """CPU becomes millicores, a part of one rounded up."""
-        assert parse.quantity("cpu", written) == millicores
+        assert quantity("cpu", written) == millicores
 
     @pytest.mark.parametrize(
         ("written", "number"),
@@ -47,7 +49,7 @@ class TestQuantities:
     )
     def test_others(self, written: str, number: int) -> None:
         """Everything else becomes bytes or pieces: decimal, binary and exponent suffixes."""
-        assert parse.quantity("memory", written) == number
+        assert quantity("memory", written) == number
 
     @pytest.mark.parametrize(
         "written",
@@ -55,28 +57,28 @@ class TestQuantities:
     )
     def test_unreadable_is_nothing(self, written: str) -> None:
         """What no API server accepts counts 0: fit is an estimate."""
-        assert parse.quantity("memory", written) == 0
+        assert quantity("memory", written) == 0
 
 
 class TestInstants:
     @pytest.mark.parametrize("written", ["2026-01-05T09:30:00Z", "2026-01-05T10:30:00+01:00"])
     def test_are_aware(self, written: str) -> None:
         """An instant knows its zone, so that it compares with `now`."""
-        assert parse.instant(written) == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+        assert instant(written) == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
     def test_without_a_zone(self) -> None:
         """A hand may have left the zone out: an instant of UTC, which compares with all others."""
-        assert parse.instant("2026-01-05T09:30:00") == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+        assert instant("2026-01-05T09:30:00") == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
     def test_microseconds(self) -> None:
         """A MicroTime, as Leases and Events have it, is read too."""
-        half = parse.instant("2026-01-05T09:30:00.500000Z") - parse.instant(READY)
+        half = instant("2026-01-05T09:30:00.500000Z") - instant(READY)
         assert half == timedelta(milliseconds=500)
 
     def test_zone_is_kept(self) -> None:
         """No zone is dropped on the way."""
         zone = timezone(timedelta(hours=1))
-        assert parse.instant("2026-01-05T10:30:00+01:00").utcoffset() == zone.utcoffset(None)
+        assert instant("2026-01-05T10:30:00+01:00").utcoffset() == zone.utcoffset(None)
 
 
 class TestPods:
@@ -92,8 +94,8 @@ class TestPods:
         result = parse.pod(pod("a", {"nodeName": "spot-1"}, {"conditions": [condition("Ready")]}, version=12))
         assert (result.name, result.uid, result.namespace, result.version) == ("a", "uid-a", "shop", 12)
         assert (result.node, result.owner_uid) == ("spot-1", "uid-web-1")
-        assert result.ready_since == parse.instant(READY)
-        assert result.created == parse.instant(CREATED)
+        assert result.ready_since == instant(READY)
+        assert result.created == instant(CREATED)
         assert (result.terminating, result.finished, result.trouble) == (False, False, None)
 
     @pytest.mark.parametrize(("written", "seconds"), [(None, 30), (0, 0), (45, 45), (2**63 - 1, 3600)])
@@ -125,7 +127,7 @@ class TestPods:
         """Only what the scheduler has looked at and found no place for is unschedulable."""
         conditions = [condition("PodScheduled", "False", reason=reason)]
         result = parse.pod(pod(status={"conditions": conditions})).unschedulable_since
-        assert result == (parse.instant(since) if since else None)
+        assert result == (instant(since) if since else None)
 
     def test_scheduled(self) -> None:
         """A scheduled pod is not unschedulable."""
@@ -146,7 +148,7 @@ class TestPods:
     def test_asked_to_end(self, grace_s: int, asked: str) -> None:
         """Its deletionTimestamp is when the grace is over; a grace of any length can be read."""
         result = parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=grace_s))
-        assert result.terminating_since == parse.instant(f"2026-01-05T{asked}Z")
+        assert result.terminating_since == instant(f"2026-01-05T{asked}Z")
         assert parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=10**18)).terminating_since
 
     def test_owner_must_control(self) -> None:
@@ -217,11 +219,11 @@ class TestPods:
     def test_unready_since(self, conditions: list[Raw], since: str | None) -> None:
         """A bound pod is not ready since it ceased to be, or since it was bound."""
         result = parse.pod(pod(status={"conditions": conditions})).unready_since
-        assert result == (parse.instant(since) if since else None)
+        assert result == (instant(since) if since else None)
 
     def test_deletion_costs(self) -> None:
         """The cost of a deletion, and what the user had before we changed it."""
-        annotations = {parse.DELETION_COST: "-1000", parse.COST_BEFORE: "5"}
+        annotations = {DELETION_COST: "-1000", COST_BEFORE: "5"}
         result = parse.pod(pod(annotations=annotations))
         assert (result.deletion_cost, result.cost_before) == ("-1000", "5")
         assert (parse.pod(pod()).deletion_cost, parse.pod(pod()).cost_before) == (None, None)
@@ -691,7 +693,7 @@ class TestSplits:
         assert (result.view.takes_over, result.state) == (True, "Steady")
         reported = result.view.status
         assert (reported.state, reported.conflict) == ("Steady", True)
-        assert reported.write_conflicts == (parse.instant(READY),)
+        assert reported.write_conflicts == (instant(READY),)
         assert reported.rebalance == RebalanceState(lost=True)
         assert reported.good_annotations == {"splitter.io/soak": "5m"}
         assert unpacked(result.status) == status
@@ -767,4 +769,4 @@ class TestNodes:
     def test_going(self) -> None:
         """A node that is being deleted says since when."""
         node_facts = parse.node_facts({"metadata": metadata("old", deletionTimestamp=READY)})
-        assert node_facts.deletion_timestamp == parse.instant(READY)
+        assert node_facts.deletion_timestamp == instant(READY)

@@ -16,10 +16,11 @@ from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
+from splitter.kube.parse.fields import instant
 from splitter.kube.payloads import released, saved_replicas, template_of_revision
 from splitter.settings import Settings
 
-NOW = parse.instant("2026-01-05T10:00:00Z")
+NOW = instant("2026-01-05T10:00:00Z")
 DB = Key(STATEFUL_SET, "shop", "db")
 
 
