@@ -18,6 +18,8 @@ from splitter.core.relief.model import NodeLoad, SpreadLoad, WorkloadLoad
 
 # What nobody sees may have changed by then.
 _VAIN_S: Final = 86_400.0
+_MOVING: Final = "they move one at a time, as the bounds allow"
+_STUCK: Final = "nothing that may move now could stand better"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,12 @@ class _Spread:
         """Whether there are too many on a node, or in its zone."""
         return self.beside(node) - self.least > self.load.constraint.max_skew
 
+    def alike(self, node: str) -> str | int | None:
+        """Return what nodes share from which a replica may go to the same nodes: their zone, or the count."""
+        domains = self.load.domains
+        is_of_nodes = len(domains.all) == len(domains.of_node)
+        return self.beside(node) if is_of_nodes else domains.of_node.get(node)
+
     def admits(self, from_node: str, to_node: str) -> bool:
         """Whether a replica may go from one node to another: it stays kept, or is violated less."""
         left, entered = self.load.domains.of_node.get(from_node), self.load.domains.of_node.get(to_node)
@@ -65,9 +73,10 @@ class _Spread:
 
     def __str__(self) -> str:
         """Say where it is violated worst."""
-        in_order = sorted(self.load.domains.all, key=lambda domain: (self.replicas[domain], domain))
-        fewest, constraint = in_order[0], self.load.constraint
-        said = f"{in_order[-1]} holds {self.most} of its replicas and {fewest} {self.replicas[fewest]}"
+        constraint = self.load.constraint
+        fullest = max(domain for domain, count in self.replicas.items() if count == self.most)
+        fewest = min(self.load.domains.all, key=lambda domain: (self.replicas[domain], domain))
+        said = f"{fullest} holds {self.most} of its replicas and {fewest} {self.replicas[fewest]}"
         least = f", minDomains {constraint.min_domains}" if constraint.min_domains > 1 else ""
         return f"{said} ({constraint.key}, maxSkew {constraint.max_skew}{least})"
 
@@ -92,6 +101,8 @@ class Crowding:
 
     since: Since = field(default_factory=dict)
     tried: Mapping[Key, Attempt] = field(default_factory=dict)
+    stuck: frozenset[Key] = frozenset()
+    """Those that had no move when one was last looked for."""
 
 
 def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, dict[Key, str]]:
@@ -111,9 +122,10 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
         for key, one in before.tried.items()
         if key in violated
     }
-    said, most = dict[Key, str](), most_moves(look, hot=hot)
-    for key, own in crowding.items():
-        spreads = violated[key]
+    said, stuck, most = dict[Key, str](), set[Key](), most_moves(look, hot=hot)
+    # Whose move was chosen longest ago is first: some never begin, and would take the places of all others.
+    for key in sorted(crowding, key=lambda key: tried[key].at.timestamp() if key in tried else 0.0):
+        own, spreads = crowding[key], violated[key]
         how = next(str(one) for one in spreads if one.is_violated)
         if seconds_between(since[key], now) < cycle_s:
             said[key] = f"{how}: it is to be so for {cycle_s:.0f} s before one moves"
@@ -122,17 +134,21 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
         if last and last.begun and last.held == _held(spreads) and look.is_lately(last.at, _VAIN_S):
             said[key] = f"{how}: a move has not helped, and is tried again when they stand otherwise"
             continue
-        said[key] = f"{how}: they move one at a time, as the bounds allow"
         if key in look.moved or len(look.moves) + look.lately >= most:
+            # As it was said last: moves of others are no news of this one.
+            stuck |= {key} & before.stuck
+            said[key] = f"{how}: {_STUCK if key in stuck else _MOVING}"
             continue
         move = next(_moves(look, spreads, own), None)
         if move is None:
-            said[key] = f"{how}: nothing that may move now could stand better"
+            stuck.add(key)
+            said[key] = f"{how}: {_STUCK}"
             continue
+        said[key] = f"{how}: {_MOVING}"
         node, one, to, crowded = move
         take(look, node, one, to, how, aim=Aim.SPREAD, crowded=crowded)
         tried[key] = Attempt(now, _held(spreads))
-    return Crowding(since, tried), said
+    return Crowding(since, tried, frozenset(stuck)), said
 
 
 def _held(spreads: list[_Spread]) -> _Held:
@@ -182,17 +198,27 @@ def _moves(
         return -crowd, one.replica.priority, one.replica.qos, one.replica.uid
 
     pools = {node.name: node.pool for node in look.cluster.nodes}
+    # By what counts of where they stand: many replicas that nothing helps would take long one by one.
+    better_of = dict[tuple[object, ...], frozenset[str]]()
     for node, one in sorted((each for each in own if look.may_move(each[1])), key=rank):
-        bearing = list(_bearing(spreads, one))
-        better = frozenset(
-            name
-            for name in one.replica.may_run_on
-            if pools.get(name) is one.replica.pool
-            and all(spread.admits(node.name, name) for spread in bearing)
-            and any(
-                spread.crowds(node.name) and not spread.is_one_domain(node.name, name) for spread in bearing
+        bearing, may_run_on = list(_bearing(spreads, one)), one.replica.may_run_on
+        alike = (node.pool, may_run_on, *((id(spread), spread.alike(node.name)) for spread in bearing))
+        if alike not in better_of:
+            better_of[alike] = frozenset(
+                name
+                for name in may_run_on
+                if pools.get(name) is node.pool
+                and all(spread.admits(node.name, name) for spread in bearing)
+                and any(
+                    spread.crowds(node.name) and not spread.is_one_domain(node.name, name)
+                    for spread in bearing
+                )
             )
+        better = better_of[alike]
+        to = (
+            target_for(look, replace(one, replica=replace(one.replica, may_run_on=better)))
+            if better
+            else None
         )
-        to = target_for(look, replace(one, replica=replace(one.replica, may_run_on=better)))
         if to is not None:
             yield node, one, to, frozenset(pools) - better

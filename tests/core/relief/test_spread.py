@@ -12,8 +12,8 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.decide import Relief, relieve
-from splitter.core.relief.model import Cluster, Domains, Resource, Thresholds, WorkloadLoad
-from splitter.core.relief.spread import Crowding
+from splitter.core.relief.model import Cluster, Domains, PastMove, Resource, Thresholds, WorkloadLoad
+from splitter.core.relief.spread import Crowding, _Spread
 
 CPU = Thresholds({Resource.CPU: 85.0})
 NODES = [f"node-{n}" for n in range(5)]
@@ -238,6 +238,47 @@ class TestTakenBack:
         assert world.made == 1
         played(world, 90)
         assert world.made == 2
+
+
+class TestManyWorkloads:
+    def test_moves_that_never_begin_keep_nobody_back(self) -> None:
+        """A twin that may hold no more, say: it is chosen, and its reconcile does nothing."""
+        world = crowd(4, 4, 0, 0, 0, workloads=8)
+        world.nodes += [f"late-{n}" for n in range(5)]
+        relief, cluster, chosen = Relief(), world.cluster(), set[Key]()
+        for _ in range(14):
+            cluster = a_minute_later(cluster)
+            relief = relieve(cluster, relief, ())
+            chosen |= {one.workload for one in relief.moves}
+        assert len(chosen) == 8
+
+    def test_moves_of_others_are_no_news(self) -> None:
+        """What nothing can help is said in the same words while six others move, and no Split is written."""
+        world = crowd(3, 3, 0)
+        world.closed = frozenset({"node-2"})
+        last, cluster = looked_at(world), world.cluster()
+        for _ in range(13):
+            cluster = a_minute_later(cluster)
+        others = [Key(DEPLOYMENT, "shop", f"other-{n}") for n in range(6)]
+        past = tuple(PastMove(cluster.now, key, "uid-node-9", cluster.now) for key in others)
+        for moved in (past, (), past, past):
+            answer = relieve(cluster, last, moved)
+            assert answer.badly_placed == last.badly_placed
+            last, cluster = answer, a_minute_later(cluster)
+
+    def test_replicas_that_stand_alike_are_asked_for_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Hundreds of replicas that nothing helps are not held against hundreds of nodes each."""
+        world = crowd(3, 3, 3, 3, 0)
+        world.closed = frozenset({"node-4"})
+        asked, admits = list[str](), _Spread.admits
+
+        def counted(self: _Spread, from_node: str, to_node: str) -> bool:
+            asked.append(to_node)
+            return admits(self, from_node, to_node)
+
+        monkeypatch.setattr(_Spread, "admits", counted)
+        assert looked_at(world).moves == ()
+        assert len(asked) == len(set(asked)) * 2, "two looks since it has been so for long enough"
 
 
 class TestHotNodesFirst:
