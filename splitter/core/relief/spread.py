@@ -120,7 +120,8 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
     tried = {
         key: replace(one, begun=one.begun or any(of == key and at >= one.at for of, at in begun))
         for key, one in before.tried.items()
-        if key in violated
+        # Also while it is kept for a moment, as by the extra replica of a move to spot.
+        if key in counted and look.is_lately(one.at, _VAIN_S)
     }
     said, stuck, most = dict[Key, str](), set[Key](), most_moves(look, hot=hot)
     # Whose move was chosen longest ago is first: some never begin, and would take the places of all others.
@@ -131,7 +132,7 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
             said[key] = f"{how}: it is to be so for {cycle_s:.0f} s before one moves"
             continue
         last = tried.get(key)
-        if last and last.begun and last.held == _held(spreads) and look.is_lately(last.at, _VAIN_S):
+        if last and last.begun and last.held == _held(spreads):
             said[key] = f"{how}: a move has not helped, and is tried again when they stand otherwise"
             continue
         if key in look.moved or len(look.moves) + look.lately >= most:

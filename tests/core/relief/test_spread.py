@@ -230,6 +230,20 @@ class TestTakenBack:
         played(world, 120)
         assert counts(world) == [1, 1, 1]
 
+    @pytest.mark.parametrize("alarm", ["", "node-9 goes"])
+    def test_not_after_a_moment_in_which_it_was_kept(self, alarm: str) -> None:
+        """Nor after an alarm: where nodes come and go it would go on for ever."""
+        world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
+        world.lands_on = "node-0"
+        played(world, 120)
+        cluster = world.cluster()
+        if not alarm:
+            cluster = every_spread(domains=Domains())(cluster)
+        world.last = relieve(replace(cluster, alarm=alarm), world.last, tuple(world.past))
+        assert world.last.badly_placed == {}
+        played(world, 120)
+        assert world.made == 1
+
     def test_it_is_tried_again_after_a_day(self) -> None:
         """Nobody knows what else has changed."""
         world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
