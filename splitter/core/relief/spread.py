@@ -52,6 +52,11 @@ class _Spread:
         is_of_nodes = len(domains.all) == len(domains.of_node)
         return self.beside(node) if is_of_nodes else domains.of_node.get(node)
 
+    def lets_in(self, node: str) -> bool:
+        """Whether one more may come to a node: the scheduler still counts the one that is to leave."""
+        is_counted = node in self.load.domains.of_node
+        return is_counted and self.beside(node) + 1 - self.least <= self.load.constraint.max_skew
+
     def admits(self, from_node: str, to_node: str) -> bool:
         """Whether a replica may go from one node to another: it stays kept, or is violated less."""
         left, entered = self.load.domains.of_node.get(from_node), self.load.domains.of_node.get(to_node)
@@ -59,8 +64,8 @@ class _Spread:
             return False
         before, after = self.beside(from_node), self.replicas[entered] + 1
         skew = self.load.constraint.max_skew
-        if self.load.constraint.strict and after - self.least > skew:
-            return False  # the scheduler still counts the replica that is to leave
+        if self.load.constraint.strict and not self.lets_in(to_node):
+            return False
         if left == entered:
             return True
         least = self.least if left is None else min(self.least, before - 1)
@@ -150,6 +155,15 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
         take(look, node, one, to, how, aim=Aim.SPREAD, crowded=crowded)
         tried[key] = Attempt(now, _held(spreads))
     return Crowding(since, tried, frozenset(stuck)), said
+
+
+def let_in(one: Candidate) -> frozenset[str]:
+    """Return the nodes onto which strict constraints of a replica would let a new one like it."""
+    strict = [each for each in _bearing(list(_counted(one.workload)), one) if each.load.constraint.strict]
+    names = one.replica.may_run_on
+    return (
+        frozenset(name for name in names if all(each.lets_in(name) for each in strict)) if strict else names
+    )
 
 
 def _held(spreads: list[_Spread]) -> _Held:

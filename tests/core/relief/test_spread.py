@@ -254,6 +254,17 @@ class TestTakenBack:
         assert world.made == 2
 
 
+class TestComesToSpot:
+    @pytest.mark.parametrize(("strict", "made"), [(True, 0), (False, 1)])
+    def test_not_where_the_scheduler_would_not_let_it_in(self, *, strict: bool, made: int) -> None:
+        """It would come to on-demand again, and be taken back, each half an hour for ever."""
+        world = crowd(2, 0, 1, 0, spreads=(replace(BY_ZONE, strict=strict),))
+        world.on_demand, world.soak_s = frozenset({"node-2", "node-3"}), 900.0
+        played(world, 240)
+        assert world.made == made
+        assert counts(world, BY_ZONE) == ([2, 1] if strict else [3, 0])
+
+
 class TestManyWorkloads:
     def test_moves_that_never_begin_keep_nobody_back(self) -> None:
         """A twin that may hold no more, say: it is chosen, and its reconcile does nothing."""
