@@ -4,8 +4,8 @@ The scheduler heeds a constraint when it places a pod, and never looks again: wh
 The bounds are those of hot nodes, which come first. Source: docs/adr/0078.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -13,8 +13,8 @@ from typing import Final
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.look import Candidate, Look, Since, measured_on, most_moves, take, target_for
-from splitter.core.relief.model import NodeLoad, SpreadLoad, WorkloadLoad
+from splitter.core.relief.look import Candidate, Look, Since, measured, most_moves, take, target_for
+from splitter.core.relief.model import NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
 
 # What nobody sees may have changed by then.
 _VAIN_S: Final = 86_400.0
@@ -140,8 +140,8 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
         if last and last.begun and last.held == _held(spreads):
             said[key] = f"{how}: a move has not helped, and is tried again when they stand otherwise"
             continue
-        if key in look.moved or len(look.moves) + look.lately >= most:
-            # As it was said last: moves of others are no news of this one.
+        if not own or key in look.moved or len(look.moves) + look.lately >= most:
+            # As it was said last: moves of others are no news here, nor is a sample that does not come.
             stuck |= {key} & before.stuck
             said[key] = f"{how}: {_STUCK if key in stuck else _MOVING}"
             continue
@@ -159,7 +159,7 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
 
 def let_in(one: Candidate) -> frozenset[str]:
     """Return the nodes onto which strict constraints of a replica would let a new one like it."""
-    strict = [each for each in _bearing(list(_counted(one.workload)), one) if each.load.constraint.strict]
+    strict = [each for each in _bearing(_counted(one.workload), one.replica) if each.load.constraint.strict]
     names = one.replica.may_run_on
     return (
         frozenset(name for name in names if all(each.lets_in(name) for each in strict)) if strict else names
@@ -183,22 +183,26 @@ def _counted(workload: WorkloadLoad) -> Iterator[_Spread]:
 
 
 def _crowding(look: Look, violated: Mapping[Key, list[_Spread]]) -> dict[Key, list[_Crowded]]:
-    """Return the ready replicas that stand where there are too many, on a node of their own pool."""
-    crowding = defaultdict[Key, list[_Crowded]](list)
+    """Return the workloads with replicas where there are too many, on nodes of their own pool.
+
+    And which of these are ready and measured: where one sample does not come, it is violated all the same.
+    """
+    crowding = dict[Key, list[_Crowded]]()
     for node in look.cluster.nodes if violated else ():
-        if node.name in look.used:
-            for one in measured_on(look, node):
-                spreads = violated.get(one.workload.key, ())
-                if one.replica.pool is node.pool and any(
-                    spread.crowds(node.name) for spread in _bearing(spreads, one)
-                ):
-                    crowding[one.workload.key].append((node, one))
+        for workload, replica in look.by_node.get(node.name, ()):
+            spreads = violated.get(workload.key, [])
+            if replica.pool is node.pool and any(
+                each.crowds(node.name) for each in _bearing(spreads, replica)
+            ):
+                own = crowding.setdefault(workload.key, [])
+                if (one := measured(look, node, workload, replica)) is not None:
+                    own.append((node, one))
     return crowding
 
 
-def _bearing(spreads: list[_Spread] | tuple[()], one: Candidate) -> Iterator[_Spread]:
+def _bearing(spreads: Iterable[_Spread], replica: ReplicaLoad) -> Iterator[_Spread]:
     """Yield the constraints of a replica that count it itself: others change by no move of it."""
-    uid = one.replica.uid
+    uid = replica.uid
     return (spread for spread in spreads if uid in spread.load.pods and uid in spread.load.counted)
 
 
@@ -209,14 +213,14 @@ def _moves(
 
     def rank(crowded: _Crowded) -> tuple[int, int, int, str]:
         node, one = crowded
-        crowd = max(spread.beside(node.name) for spread in _bearing(spreads, one))
+        crowd = max(spread.beside(node.name) for spread in _bearing(spreads, one.replica))
         return -crowd, one.replica.priority, one.replica.qos, one.replica.uid
 
     pools = {node.name: node.pool for node in look.cluster.nodes}
     # By what counts of where they stand: many replicas that nothing helps would take long one by one.
     better_of = dict[tuple[object, ...], frozenset[str]]()
     for node, one in sorted((each for each in own if look.may_move(each[1])), key=rank):
-        bearing, may_run_on = list(_bearing(spreads, one)), one.replica.may_run_on
+        bearing, may_run_on = list(_bearing(spreads, one.replica)), one.replica.may_run_on
         alike = (node.pool, may_run_on, *((id(spread), spread.alike(node.name)) for spread in bearing))
         if alike not in better_of:
             better_of[alike] = frozenset(

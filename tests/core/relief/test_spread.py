@@ -136,6 +136,20 @@ class TestSoak:
         assert all(not look.moves for look in played(world, 10))
         assert world.minute().moves != ()
 
+    def test_goes_on_while_a_sample_does_not_come(self) -> None:
+        """A node that is not measured now and then is crowded all the same, and nobody is told otherwise."""
+        relief, cluster = Relief(), crowd(3, 0, 0).cluster()
+        said, moves = set[str](), list[int]()
+        for number in range(12):
+            cluster = a_minute_later(cluster)
+            missing = "node-0" if number % 5 == 4 else ""
+            samples = {name: one for name, one in cluster.node_samples.items() if name != missing}
+            relief = relieve(replace(cluster, node_samples=samples), relief, ())
+            moves.append(len(relief.moves))
+            said |= {relief.badly_placed.get(WEB, "")} if number < 10 else set()
+        assert moves == [0] * 10 + [1, 1]
+        assert len(said) == 1
+
     def test_begins_anew_after_an_alarm(self) -> None:
         """While nodes go, nothing is spread."""
         world = crowd(3, 0)
