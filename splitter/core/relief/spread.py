@@ -14,7 +14,7 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.relief.look import Candidate, Look, Since, measured, most_moves, take, target_for
-from splitter.core.relief.model import NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
+from splitter.core.relief.model import SKEW_S, NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
 
 # What nobody sees may have changed by then.
 _VAIN_S: Final = 86_400.0
@@ -123,7 +123,11 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
     since = {key: min(before.since.get(key, now), now) for key in crowding}
     begun = {(one.workload, one.at) for one in look.past if one.aim is Aim.SPREAD}
     tried = {
-        key: replace(one, begun=one.begun or any(of == key and at >= one.at for of, at in begun))
+        # The reconcile that begins it may have begun itself before the look that chose it was over.
+        key: replace(
+            one,
+            begun=one.begun or any(of == key and seconds_between(at, one.at) < SKEW_S for of, at in begun),
+        )
         for key, one in before.tried.items()
         # Also while it is kept for a moment, as by the extra replica of a move to spot.
         if key in counted and look.is_lately(one.at, _VAIN_S)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -257,6 +258,20 @@ class TestTakenBack:
         assert world.last.badly_placed == {}
         played(world, 120)
         assert world.made == 1
+
+    def test_one_that_was_begun_while_it_was_chosen(self) -> None:
+        """The reconcile looks at its clock, then a look ends, and then it asks what is to leave."""
+        relief, cluster = Relief(), crowd(3, 0).cluster()
+        for _ in range(11):
+            cluster = a_minute_later(cluster)
+            relief = relieve(cluster, relief, ())
+        assert len(relief.moves) == 1
+        at = cluster.now - timedelta(seconds=2)
+        gone = PastMove(at, WEB, "uid-node-0", cluster.now, taken_back=True, aim=Aim.SPREAD)
+        for _ in range(60):
+            cluster = a_minute_later(cluster)
+            relief = relieve(cluster, relief, (gone,))
+            assert relief.moves == ()
 
     def test_it_is_tried_again_after_a_day(self) -> None:
         """Nobody knows what else has changed."""
