@@ -33,6 +33,8 @@ from splitter.kube.real_use import RealUse
 
 # The scheduler tries every pod again within five minutes: who waits longer waits for something else.
 _WAITS_S: Final = 300.0
+# So many more answers than twice as many as are needed are kept, of templates that nobody has any more.
+_SPARE_ANSWERS: Final = 32
 # Above the value of any PriorityClass.
 _AFTER_ALL: Final = 2**32
 
@@ -44,6 +46,11 @@ class _Nodes:
         self._nodes = nodes
         self._admitting: dict[tuple[object, ...], frozenset[str]] = {}
         self._domains: dict[tuple[object, ...], Domains] = {}
+
+    @property
+    def answers(self) -> int:
+        """How many answers are kept, each of up to as many names as there are nodes."""
+        return len(self._admitting) + len(self._domains)
 
     def are_like(self, nodes: Sequence[NodeHeadroom]) -> bool:
         """Whether the same would be found of other nodes."""
@@ -171,6 +178,7 @@ class ClusterLooks:
         """Keep nothing yet."""
         self._cache = cache
         self._nodes = _Nodes(())
+        self._most_answers = _SPARE_ANSWERS
         self._loads = dict[Key, tuple[KnownWorkload, WorkloadLoad]]()
 
     def look(self, known: Iterable[KnownWorkload], used: RealUse, now: datetime) -> Cluster:
@@ -178,7 +186,9 @@ class ClusterLooks:
         if used.missing:
             return Cluster(now)
         nodes, loads = list(self._cache.headroom(now)), self._loads
-        if not self._nodes.are_like(nodes):
+        # A tenant may ask for other nodes with each template.
+        is_anew = self._nodes.answers > self._most_answers or not self._nodes.are_like(nodes)
+        if is_anew:
             self._nodes, loads = _Nodes(nodes), {}
         self._loads = {
             one.load.key: kept
@@ -186,6 +196,8 @@ class ClusterLooks:
             else (one, _with_nodes(self._cache, one, self._nodes))
             for one in known
         }
+        if is_anew:
+            self._most_answers = 2 * self._nodes.answers + _SPARE_ANSWERS
         workloads = tuple(load for _, load in self._loads.values())
         pods = {
             replica.uid: sample

@@ -468,6 +468,16 @@ class TestSpread:
         del one.cache.nodes["cool-1"]
         assert one.look(full=6400).badly_placed == ""
 
+    def test_what_nobody_asks_any_more_is_not_kept(self) -> None:
+        """A tenant may change its template for ever, and each answer is of all nodes."""
+        one, kept = self.watch(), list[int]()
+        for number in range(60):
+            one.cache.twins.request = PodRequest(node_selector={"version": str(number)})
+            one.watch.saw(*seen())
+            one.look(full=6400)
+            kept.append(one.watch._looks_at._nodes.answers)  # noqa: SLF001 - what it costs is seen nowhere else
+        assert max(kept) < 60
+
     def test_pods_of_another_revision_are_not_alike(self) -> None:
         """matchLabelKeys: pod-template-hash has the pods of each ReplicaSet counted alone."""
         observed, in_force, planned = seen()

@@ -97,7 +97,7 @@ class SpreadConstraint:
     strict: bool
     """DoNotSchedule: a pod that would violate it stays Pending."""
     selector: tuple[MatchExpression, ...] | None = None
-    """The labels of the pods that it counts; None: it counts none."""
+    """The labels of the pods that it counts; None, and an empty one without `label_keys`: it counts none."""
     label_keys: tuple[str, ...] = ()
     """matchLabelKeys: where the pod that is placed bears these labels, it counts only pods alike."""
     min_domains: int = 1
@@ -109,10 +109,13 @@ class SpreadConstraint:
 
     def counts(self, labels: Mapping[str, str], own: Mapping[str, str]) -> bool:
         """Whether it counts a pod with these labels, on a pod that bears its `own`."""
+        keys = [key for key in self.label_keys if key in own]
+        # One that asks for nothing matches every pod, and the scheduler counts none by it.
         return (
             self.selector is not None
+            and bool(self.selector or keys)
             and all(expression.matches(labels) for expression in self.selector)
-            and all(labels.get(key) == own[key] for key in self.label_keys if key in own)
+            and all(labels.get(key) == own[key] for key in keys)
         )
 
 

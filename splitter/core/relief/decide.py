@@ -79,8 +79,9 @@ def relieve(
     `last` is what the last call returned. Source: docs/adr/0059, docs/adr/0072, docs/adr/0078.
     """
     faults = faults_of(cluster, tuning)
+    tried = Crowding(tried=last.crowding.tried)  # what was in vain is so after a pause, too
     if paused := paused_by(cluster, faults):
-        return Relief(paused=paused)
+        return Relief(paused=paused, crowding=tried)
     history = remembered(last.history, cluster, past, faults, tuning)
     rests = [one for one in past if seconds_between(one.ended or cluster.now, cluster.now) < tuning.rest_s]
     gave = frozenset(one.from_node for one in rests if not one.taken_back and one.aim is Aim.COOL)
@@ -89,7 +90,7 @@ def relieve(
     names = tuple(node.name for node in hot)
     look.avoid = _avoided(look, names)
     if cluster.alarm:
-        return Relief(history=history, paused=cluster.alarm, hot=names, avoid=look.avoid)
+        return Relief(history=history, paused=cluster.alarm, hot=names, avoid=look.avoid, crowding=tried)
     count_moves(look)
     count(look, names)
     left = []

@@ -150,11 +150,17 @@ def count(look: Look, hot: tuple[str, ...]) -> None:
 def measured_on(look: Look, node: NodeLoad) -> Iterator[Candidate]:
     """Yield the ready replicas of a node that may ever move, and whose real use is known."""
     for workload, replica in look.by_node.get(node.name, ()):
-        sample = usable(look.cluster, replica.uid, node, look.tuning)
-        if sample is None or workload.thresholds is None or replica.ready_since is None:
-            continue
-        waits = workload.key in look.waiting
-        yield Candidate(workload, workload.thresholds, replica, sample.used, (), waits)
+        if (one := measured(look, node, workload, replica)) is not None:
+            yield one
+
+
+def measured(look: Look, node: NodeLoad, workload: WorkloadLoad, replica: ReplicaLoad) -> Candidate | None:
+    """Return a replica that is ready, if its real use is known, and its node's."""
+    sample = usable(look.cluster, replica.uid, node, look.tuning) if node.name in look.used else None
+    if sample is None or workload.thresholds is None or replica.ready_since is None:
+        return None
+    waits = workload.key in look.waiting
+    return Candidate(workload, workload.thresholds, replica, sample.used, (), waits)
 
 
 def most_moves(look: Look, *, hot: bool) -> int:

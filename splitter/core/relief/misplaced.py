@@ -5,6 +5,7 @@ scheduler never looks again. The bounds are those of hot nodes, which come first
 """
 
 from collections import defaultdict
+from dataclasses import replace
 
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool, seconds_between
@@ -20,6 +21,7 @@ from splitter.core.relief.look import (
     target_for,
 )
 from splitter.core.relief.model import Amounts, NodeLoad
+from splitter.core.relief.spread import let_in
 
 _Stray = tuple[NodeLoad, Candidate]
 
@@ -41,11 +43,20 @@ def bring_to_spot(look: Look, before: Since, *, hot: bool) -> tuple[Since, dict[
             due += own
             why = "they come one at a time, as the bounds allow"
         said[key] = f"{len(own)} of its replicas prefer spot and stand on on-demand: {why}"
+    admitted = dict[tuple[object, ...], frozenset[str]]()
     most = most_moves(look, hot=hot)
     for node, one in sorted(due, key=_rank):
         if len(look.moves) + look.lately >= most:
             break
-        if one.workload.key in look.moved or not look.may_move(one) or (to := target_for(look, one)) is None:
+        if one.workload.key in look.moved or not look.may_move(one):
+            continue
+        # Where the scheduler would not let it in it would come to on-demand again, each half an hour.
+        replica, bears = one.replica, [one.replica.uid in each.pods for each in one.workload.spreads]
+        alike = one.workload.key, replica.may_run_on, *bears
+        if alike not in admitted:
+            admitted[alike] = let_in(one)
+        to = target_for(look, replace(one, replica=replace(replica, may_run_on=admitted[alike])))
+        if to is None:
             continue
         soak_s = one.workload.spot_soak_s or 0.0
         why = f"{node.name} is on-demand, and spot has had room for {soak_s:.0f} s"

@@ -4,8 +4,8 @@ The scheduler heeds a constraint when it places a pod, and never looks again: wh
 The bounds are those of hot nodes, which come first. Source: docs/adr/0078.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -13,11 +13,13 @@ from typing import Final
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.look import Candidate, Look, Since, measured_on, most_moves, take, target_for
-from splitter.core.relief.model import NodeLoad, SpreadLoad, WorkloadLoad
+from splitter.core.relief.look import Candidate, Look, Since, measured, most_moves, take, target_for
+from splitter.core.relief.model import SKEW_S, NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
 
 # What nobody sees may have changed by then.
 _VAIN_S: Final = 86_400.0
+_MOVING: Final = "they move one at a time, as the bounds allow"
+_STUCK: Final = "nothing that may move now could stand better"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,17 @@ class _Spread:
         """Whether there are too many on a node, or in its zone."""
         return self.beside(node) - self.least > self.load.constraint.max_skew
 
+    def alike(self, node: str) -> str | int | None:
+        """Return what nodes share from which a replica may go to the same nodes: their zone, or the count."""
+        domains = self.load.domains
+        is_of_nodes = len(domains.all) == len(domains.of_node)
+        return self.beside(node) if is_of_nodes else domains.of_node.get(node)
+
+    def lets_in(self, node: str) -> bool:
+        """Whether one more may come to a node: the scheduler still counts the one that is to leave."""
+        is_counted = node in self.load.domains.of_node
+        return is_counted and self.beside(node) + 1 - self.least <= self.load.constraint.max_skew
+
     def admits(self, from_node: str, to_node: str) -> bool:
         """Whether a replica may go from one node to another: it stays kept, or is violated less."""
         left, entered = self.load.domains.of_node.get(from_node), self.load.domains.of_node.get(to_node)
@@ -51,8 +64,8 @@ class _Spread:
             return False
         before, after = self.beside(from_node), self.replicas[entered] + 1
         skew = self.load.constraint.max_skew
-        if self.load.constraint.strict and after - self.least > skew:
-            return False  # the scheduler still counts the replica that is to leave
+        if self.load.constraint.strict and not self.lets_in(to_node):
+            return False
         if left == entered:
             return True
         least = self.least if left is None else min(self.least, before - 1)
@@ -65,9 +78,10 @@ class _Spread:
 
     def __str__(self) -> str:
         """Say where it is violated worst."""
-        in_order = sorted(self.load.domains.all, key=lambda domain: (self.replicas[domain], domain))
-        fewest, constraint = in_order[0], self.load.constraint
-        said = f"{in_order[-1]} holds {self.most} of its replicas and {fewest} {self.replicas[fewest]}"
+        constraint = self.load.constraint
+        fullest = max(domain for domain, count in self.replicas.items() if count == self.most)
+        fewest = min(self.load.domains.all, key=lambda domain: (self.replicas[domain], domain))
+        said = f"{fullest} holds {self.most} of its replicas and {fewest} {self.replicas[fewest]}"
         least = f", minDomains {constraint.min_domains}" if constraint.min_domains > 1 else ""
         return f"{said} ({constraint.key}, maxSkew {constraint.max_skew}{least})"
 
@@ -92,6 +106,8 @@ class Crowding:
 
     since: Since = field(default_factory=dict)
     tried: Mapping[Key, Attempt] = field(default_factory=dict)
+    stuck: frozenset[Key] = frozenset()
+    """Those that had no move when one was last looked for."""
 
 
 def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, dict[Key, str]]:
@@ -107,32 +123,51 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
     since = {key: min(before.since.get(key, now), now) for key in crowding}
     begun = {(one.workload, one.at) for one in look.past if one.aim is Aim.SPREAD}
     tried = {
-        key: replace(one, begun=one.begun or any(of == key and at >= one.at for of, at in begun))
+        # The reconcile that begins it may have begun itself before the look that chose it was over.
+        key: replace(
+            one,
+            begun=one.begun or any(of == key and seconds_between(at, one.at) < SKEW_S for of, at in begun),
+        )
         for key, one in before.tried.items()
-        if key in violated
+        # Also while it is kept for a moment, as by the extra replica of a move to spot.
+        if key in counted and look.is_lately(one.at, _VAIN_S)
     }
-    said, most = dict[Key, str](), most_moves(look, hot=hot)
-    for key, own in crowding.items():
-        spreads = violated[key]
+    said, stuck, most = dict[Key, str](), set[Key](), most_moves(look, hot=hot)
+    # Whose move was chosen longest ago is first: some never begin, and would take the places of all others.
+    for key in sorted(crowding, key=lambda key: tried[key].at.timestamp() if key in tried else 0.0):
+        own, spreads = crowding[key], violated[key]
         how = next(str(one) for one in spreads if one.is_violated)
         if seconds_between(since[key], now) < cycle_s:
             said[key] = f"{how}: it is to be so for {cycle_s:.0f} s before one moves"
             continue
         last = tried.get(key)
-        if last and last.begun and last.held == _held(spreads) and look.is_lately(last.at, _VAIN_S):
+        if last and last.begun and last.held == _held(spreads):
             said[key] = f"{how}: a move has not helped, and is tried again when they stand otherwise"
             continue
-        said[key] = f"{how}: they move one at a time, as the bounds allow"
-        if key in look.moved or len(look.moves) + look.lately >= most:
+        if not own or key in look.moved or len(look.moves) + look.lately >= most:
+            # As it was said last: moves of others are no news here, nor is a sample that does not come.
+            stuck |= {key} & before.stuck
+            said[key] = f"{how}: {_STUCK if key in stuck else _MOVING}"
             continue
         move = next(_moves(look, spreads, own), None)
         if move is None:
-            said[key] = f"{how}: nothing that may move now could stand better"
+            stuck.add(key)
+            said[key] = f"{how}: {_STUCK}"
             continue
+        said[key] = f"{how}: {_MOVING}"
         node, one, to, crowded = move
         take(look, node, one, to, how, aim=Aim.SPREAD, crowded=crowded)
         tried[key] = Attempt(now, _held(spreads))
-    return Crowding(since, tried), said
+    return Crowding(since, tried, frozenset(stuck)), said
+
+
+def let_in(one: Candidate) -> frozenset[str]:
+    """Return the nodes onto which strict constraints of a replica would let a new one like it."""
+    strict = [each for each in _bearing(_counted(one.workload), one.replica) if each.load.constraint.strict]
+    names = one.replica.may_run_on
+    return (
+        frozenset(name for name in names if all(each.lets_in(name) for each in strict)) if strict else names
+    )
 
 
 def _held(spreads: list[_Spread]) -> _Held:
@@ -152,22 +187,26 @@ def _counted(workload: WorkloadLoad) -> Iterator[_Spread]:
 
 
 def _crowding(look: Look, violated: Mapping[Key, list[_Spread]]) -> dict[Key, list[_Crowded]]:
-    """Return the ready replicas that stand where there are too many, on a node of their own pool."""
-    crowding = defaultdict[Key, list[_Crowded]](list)
+    """Return the workloads with replicas where there are too many, on nodes of their own pool.
+
+    And which of these are ready and measured: where one sample does not come, it is violated all the same.
+    """
+    crowding = dict[Key, list[_Crowded]]()
     for node in look.cluster.nodes if violated else ():
-        if node.name in look.used:
-            for one in measured_on(look, node):
-                spreads = violated.get(one.workload.key, ())
-                if one.replica.pool is node.pool and any(
-                    spread.crowds(node.name) for spread in _bearing(spreads, one)
-                ):
-                    crowding[one.workload.key].append((node, one))
+        for workload, replica in look.by_node.get(node.name, ()):
+            spreads = violated.get(workload.key, [])
+            if replica.pool is node.pool and any(
+                each.crowds(node.name) for each in _bearing(spreads, replica)
+            ):
+                own = crowding.setdefault(workload.key, [])
+                if (one := measured(look, node, workload, replica)) is not None:
+                    own.append((node, one))
     return crowding
 
 
-def _bearing(spreads: list[_Spread] | tuple[()], one: Candidate) -> Iterator[_Spread]:
+def _bearing(spreads: Iterable[_Spread], replica: ReplicaLoad) -> Iterator[_Spread]:
     """Yield the constraints of a replica that count it itself: others change by no move of it."""
-    uid = one.replica.uid
+    uid = replica.uid
     return (spread for spread in spreads if uid in spread.load.pods and uid in spread.load.counted)
 
 
@@ -178,21 +217,31 @@ def _moves(
 
     def rank(crowded: _Crowded) -> tuple[int, int, int, str]:
         node, one = crowded
-        crowd = max(spread.beside(node.name) for spread in _bearing(spreads, one))
+        crowd = max(spread.beside(node.name) for spread in _bearing(spreads, one.replica))
         return -crowd, one.replica.priority, one.replica.qos, one.replica.uid
 
     pools = {node.name: node.pool for node in look.cluster.nodes}
+    # By what counts of where they stand: many replicas that nothing helps would take long one by one.
+    better_of = dict[tuple[object, ...], frozenset[str]]()
     for node, one in sorted((each for each in own if look.may_move(each[1])), key=rank):
-        bearing = list(_bearing(spreads, one))
-        better = frozenset(
-            name
-            for name in one.replica.may_run_on
-            if pools.get(name) is one.replica.pool
-            and all(spread.admits(node.name, name) for spread in bearing)
-            and any(
-                spread.crowds(node.name) and not spread.is_one_domain(node.name, name) for spread in bearing
+        bearing, may_run_on = list(_bearing(spreads, one.replica)), one.replica.may_run_on
+        alike = (node.pool, may_run_on, *((id(spread), spread.alike(node.name)) for spread in bearing))
+        if alike not in better_of:
+            better_of[alike] = frozenset(
+                name
+                for name in may_run_on
+                if pools.get(name) is node.pool
+                and all(spread.admits(node.name, name) for spread in bearing)
+                and any(
+                    spread.crowds(node.name) and not spread.is_one_domain(node.name, name)
+                    for spread in bearing
+                )
             )
+        better = better_of[alike]
+        to = (
+            target_for(look, replace(one, replica=replace(one.replica, may_run_on=better)))
+            if better
+            else None
         )
-        to = target_for(look, replace(one, replica=replace(one.replica, may_run_on=better)))
         if to is not None:
             yield node, one, to, frozenset(pools) - better

@@ -496,7 +496,9 @@ class TestSpreadConstraint:
             ({}, {"app": "web"}, True),
             ({}, {"app": "api"}, False),
             ({}, {}, False),
-            ({"selector": ()}, {}, True),
+            ({"selector": ()}, {"app": "web"}, False),
+            ({"selector": (), "label_keys": ("track",)}, {"app": "web"}, False),
+            ({"selector": (), "label_keys": ("hash",)}, {"hash": "1"}, True),
             ({"selector": None}, {"app": "web"}, False),
             ({"label_keys": ("hash",)}, {"app": "web", "hash": "1"}, True),
             ({"label_keys": ("hash",)}, {"app": "web", "hash": "2"}, False),
@@ -507,7 +509,10 @@ class TestSpreadConstraint:
     def test_whom_it_counts(
         self, fields: dict[str, object], labels: dict[str, str], *, counted: bool
     ) -> None:
-        """A key that the pod itself does not bear is ignored."""
+        """A key that the pod itself does not bear is ignored; by an empty selector none is counted.
+
+        Source: countPodsMatchSelector and mergeLabelSetWithSelector of kube-scheduler.
+        """
         constraint = replace(self.OF_WEB, **fields)  # type: ignore[arg-type]
         assert constraint.counts(labels, {"app": "web", "hash": "1"}) is counted
 

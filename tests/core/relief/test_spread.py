@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,8 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.decide import Relief, relieve
-from splitter.core.relief.model import Cluster, Domains, Resource, Thresholds, WorkloadLoad
-from splitter.core.relief.spread import Crowding
+from splitter.core.relief.model import Cluster, Domains, PastMove, Resource, Thresholds, WorkloadLoad
+from splitter.core.relief.spread import Crowding, _Spread
 
 CPU = Thresholds({Resource.CPU: 85.0})
 NODES = [f"node-{n}" for n in range(5)]
@@ -136,6 +137,20 @@ class TestSoak:
         assert all(not look.moves for look in played(world, 10))
         assert world.minute().moves != ()
 
+    def test_goes_on_while_a_sample_does_not_come(self) -> None:
+        """A node that is not measured now and then is crowded all the same, and nobody is told otherwise."""
+        relief, cluster = Relief(), crowd(3, 0, 0).cluster()
+        said, moves = set[str](), list[int]()
+        for number in range(12):
+            cluster = a_minute_later(cluster)
+            missing = "node-0" if number % 5 == 4 else ""
+            samples = {name: one for name, one in cluster.node_samples.items() if name != missing}
+            relief = relieve(replace(cluster, node_samples=samples), relief, ())
+            moves.append(len(relief.moves))
+            said |= {relief.badly_placed.get(WEB, "")} if number < 10 else set()
+        assert moves == [0] * 10 + [1, 1]
+        assert len(said) == 1
+
     def test_begins_anew_after_an_alarm(self) -> None:
         """While nodes go, nothing is spread."""
         world = crowd(3, 0)
@@ -230,6 +245,34 @@ class TestTakenBack:
         played(world, 120)
         assert counts(world) == [1, 1, 1]
 
+    @pytest.mark.parametrize("alarm", ["", "node-9 goes"])
+    def test_not_after_a_moment_in_which_it_was_kept(self, alarm: str) -> None:
+        """Nor after an alarm: where nodes come and go it would go on for ever."""
+        world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
+        world.lands_on = "node-0"
+        played(world, 120)
+        cluster = world.cluster()
+        if not alarm:
+            cluster = every_spread(domains=Domains())(cluster)
+        world.last = relieve(replace(cluster, alarm=alarm), world.last, tuple(world.past))
+        assert world.last.badly_placed == {}
+        played(world, 120)
+        assert world.made == 1
+
+    def test_one_that_was_begun_while_it_was_chosen(self) -> None:
+        """The reconcile looks at its clock, then a look ends, and then it asks what is to leave."""
+        relief, cluster = Relief(), crowd(3, 0).cluster()
+        for _ in range(11):
+            cluster = a_minute_later(cluster)
+            relief = relieve(cluster, relief, ())
+        assert len(relief.moves) == 1
+        at = cluster.now - timedelta(seconds=2)
+        gone = PastMove(at, WEB, "uid-node-0", cluster.now, taken_back=True, aim=Aim.SPREAD)
+        for _ in range(60):
+            cluster = a_minute_later(cluster)
+            relief = relieve(cluster, relief, (gone,))
+            assert relief.moves == ()
+
     def test_it_is_tried_again_after_a_day(self) -> None:
         """Nobody knows what else has changed."""
         world = crowd(3, 0, spreads=(replace(BY_HOST, strict=False),))
@@ -238,6 +281,58 @@ class TestTakenBack:
         assert world.made == 1
         played(world, 90)
         assert world.made == 2
+
+
+class TestComesToSpot:
+    @pytest.mark.parametrize(("strict", "made"), [(True, 0), (False, 1)])
+    def test_not_where_the_scheduler_would_not_let_it_in(self, *, strict: bool, made: int) -> None:
+        """It would come to on-demand again, and be taken back, each half an hour for ever."""
+        world = crowd(2, 0, 1, 0, spreads=(replace(BY_ZONE, strict=strict),))
+        world.on_demand, world.soak_s = frozenset({"node-2", "node-3"}), 900.0
+        played(world, 240)
+        assert world.made == made
+        assert counts(world, BY_ZONE) == ([2, 1] if strict else [3, 0])
+
+
+class TestManyWorkloads:
+    def test_moves_that_never_begin_keep_nobody_back(self) -> None:
+        """A twin that may hold no more, say: it is chosen, and its reconcile does nothing."""
+        world = crowd(4, 4, 0, 0, 0, workloads=8)
+        world.nodes += [f"late-{n}" for n in range(5)]
+        relief, cluster, chosen = Relief(), world.cluster(), set[Key]()
+        for _ in range(14):
+            cluster = a_minute_later(cluster)
+            relief = relieve(cluster, relief, ())
+            chosen |= {one.workload for one in relief.moves}
+        assert len(chosen) == 8
+
+    def test_moves_of_others_are_no_news(self) -> None:
+        """What nothing can help is said in the same words while six others move, and no Split is written."""
+        world = crowd(3, 3, 0)
+        world.closed = frozenset({"node-2"})
+        last, cluster = looked_at(world), world.cluster()
+        for _ in range(13):
+            cluster = a_minute_later(cluster)
+        others = [Key(DEPLOYMENT, "shop", f"other-{n}") for n in range(6)]
+        past = tuple(PastMove(cluster.now, key, "uid-node-9", cluster.now) for key in others)
+        for moved in (past, (), past, past):
+            answer = relieve(cluster, last, moved)
+            assert answer.badly_placed == last.badly_placed
+            last, cluster = answer, a_minute_later(cluster)
+
+    def test_replicas_that_stand_alike_are_asked_for_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Hundreds of replicas that nothing helps are not held against hundreds of nodes each."""
+        world = crowd(3, 3, 3, 3, 0)
+        world.closed = frozenset({"node-4"})
+        asked, admits = list[str](), _Spread.admits
+
+        def counted(self: _Spread, from_node: str, to_node: str) -> bool:
+            asked.append(to_node)
+            return admits(self, from_node, to_node)
+
+        monkeypatch.setattr(_Spread, "admits", counted)
+        assert looked_at(world).moves == ()
+        assert len(asked) == len(set(asked)) * 2, "two looks since it has been so for long enough"
 
 
 class TestHotNodesFirst:
