@@ -154,7 +154,7 @@ explore: $(READY) ## Every order of events around a hand-over that a quarter of 
 	SPLITTER_EXPLORE=full $(BIN)/pytest -s tests/model $(PYTEST)
 
 .PHONY: lives
-lives: $(READY) ## 20,000 random lives of a workload, and of a StatefulSet (SPLITTER_LIVES=first:end for others)
+lives: $(READY) ## 20,000 random lives of a Deployment, and of a StatefulSet (an hour; SPLITTER_LIVES=first:end for others)
 	SPLITTER_LIVES=$${SPLITTER_LIVES:-0:20000} $(BIN)/pytest tests/stories/test_random_lives.py \
 	  tests/stories/test_quorum.py -k the_promises_hold -n 2 $(PYTEST)
 
