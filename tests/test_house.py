@@ -38,13 +38,15 @@ class Names(NamedTuple):
     attributes: frozenset[str]
     imports: frozenset[str]
     identifiers: frozenset[str]
+    documented: bool
 
 
 @cache
 def names_in(path: Path) -> Names:
     """Read a module once for all rules that look at it."""
     dotted, imported, used = set[str](), set[str](), set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
         match node:
             case ast.Import(names=aliases):
                 imported |= {alias.name for alias in aliases}
@@ -61,7 +63,7 @@ def names_in(path: Path) -> Names:
                 used.add(word)
             case _:
                 pass
-    return Names(frozenset(dotted), frozenset(imported), frozenset(used))
+    return Names(frozenset(dotted), frozenset(imported), frozenset(used), bool(ast.get_docstring(tree)))
 
 
 def attributes(path: Path) -> frozenset[str]:
@@ -87,12 +89,13 @@ def options(command: str) -> set[str]:
 class TestModules:
     """A module is small, has a name that says what is inside, and tells its journey."""
 
-    @pytest.mark.parametrize("path", modules("splitter") + modules("tests"), ids=name)
-    def test_is_short_enough(self, path: Path) -> None:
+    @pytest.mark.parametrize(("folder", "limit"), [("splitter", MAX_LINES), ("tests", MAX_TEST_LINES)])
+    def test_is_short_enough(self, folder: str, limit: int) -> None:
         """No module is longer than what one can hold in mind."""
-        lines = len(path.read_text(encoding="utf-8").splitlines())
-        limit = MAX_LINES if path.is_relative_to(ROOT / "splitter") else MAX_TEST_LINES
-        assert lines <= limit, f"{name(path)} has {lines} lines: split it by what it decides"
+        lines = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules(folder)}
+        longer = {module: count for module, count in lines.items() if count > limit}
+        assert lines
+        assert not longer, f"split them by what they decide: {longer}"
 
     def test_has_a_telling_name(self) -> None:
         """No module is called utils, helpers or common."""
@@ -101,12 +104,9 @@ class TestModules:
         ]
         assert not collected
 
-    @pytest.mark.parametrize("path", modules("splitter"), ids=name)
-    def test_tells_its_journey(self, path: Path) -> None:
+    def test_tells_its_journey(self) -> None:
         """Every module says what it is for."""
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), (
-            f"{name(path)} has no docstring"
-        )
+        assert not [name(path) for path in modules("splitter") if not names_in(path).documented]
 
 
 class TestWords:
@@ -179,11 +179,14 @@ class TestWords:
             - cls.ALLOWED_BELOW.get(name(path).rpartition("/")[0], frozenset())
         )
 
-    @pytest.mark.parametrize("path", modules("splitter") + modules("tests"), ids=name)
-    def test_no_name_is_private(self, path: Path) -> None:
+    def test_no_name_is_private(self) -> None:
         """No module, class, function, argument or variable bears one."""
-        wrong = {word: self.PRIVATE[word] for word in self.private(path)}
-        assert not wrong, f"{name(path)}: say instead {wrong}"
+        wrong = {
+            name(path): {word: self.PRIVATE[word] for word in words}
+            for path in modules("splitter") + modules("tests")
+            if (words := self.private(path))
+        }
+        assert not wrong, f"say instead {wrong}"
 
     def test_a_class_called_mark_says_of_what(self) -> None:
         """OwnershipMark, CapacityEvidence, UsagePoint: three things had that name."""
@@ -216,11 +219,11 @@ class TestWords:
 class TestKopf:
     """kopf is the shell: start-up, clean-up, probes and plain events, nothing that marks users' objects."""
 
-    @pytest.mark.parametrize("path", modules("splitter"), ids=name)
-    def test_only_its_harmless_handlers_are_used(self, path: Path) -> None:
+    def test_only_its_harmless_handlers_are_used(self) -> None:
         """No index, timer, daemon or handler of created, updated or deleted objects is used."""
         used = {
-            attribute
+            (name(path), attribute)
+            for path in modules("splitter")
             for attribute in attributes(path)
             if attribute.startswith("kopf.") and attribute.rsplit(".", 1)[1] in FORBIDDEN_KOPF
         }
@@ -230,27 +233,29 @@ class TestKopf:
 class TestSandbox:
     """The sandbox judges splitter, so it does not look through splitter's eyes (ADR 2)."""
 
-    @pytest.mark.parametrize("path", modules("splitter/sandbox"), ids=name)
-    def test_uses_the_synchronous_client_only(self, path: Path) -> None:
+    def test_uses_the_synchronous_client_only(self) -> None:
         """The asynchronous client that splitter uses is not imported."""
-        assert not [module for module in imports(path) if module.startswith("kubernetes.aio")]
+        assert not [
+            (name(path), module)
+            for path in modules("splitter/sandbox")
+            for module in imports(path)
+            if module.startswith("kubernetes.aio")
+        ]
 
 
 class TestTests:
     """Time is an argument; end-to-end tests wait for a condition with a deadline."""
 
-    @pytest.mark.parametrize("path", modules("tests"), ids=name)
-    def test_never_sleep(self, path: Path) -> None:
+    def test_never_sleep(self) -> None:
         """No test calls a sleep."""
-        sleeps = [attribute for attribute in attributes(path) if attribute in {"time.sleep", "asyncio.sleep"}]
-        sleeps += [module for module in imports(path) if module in {"time.sleep", "asyncio.sleep"}]
-        assert not sleeps
+        sleeps = {"time.sleep", "asyncio.sleep"}
+        assert not [name(path) for path in modules("tests") if sleeps & (attributes(path) | imports(path))]
 
-    @pytest.mark.parametrize("path", modules("tests"), ids=name)
-    def test_import_no_test(self, path: Path) -> None:
+    def test_import_no_test(self) -> None:
         """What two test files share has a module of its own: no file imports from a test or a conftest."""
         lent = [
-            module
+            (name(path), module)
+            for path in modules("tests")
             for module in imports(path)
             if any(part == "conftest" or part.startswith("test_") for part in module.split("."))
         ]

@@ -106,7 +106,7 @@ class Sandbox:
         Takes about 5 s; the first time ever the programs are built (minutes, told through `progress`).
         Its files lie in a new directory under `root`, by default the system's temporary directory.
         `node_monitor_grace_s`: after how many seconds without a heartbeat a node counts as lost (Kubernetes'
-        own default is 50 s); left out, none ever does.
+        own default is 50 s); left out, none ever does, and heartbeats are rare.
         `karpenter`: have it buy machines for pending pods, once `karpenter.offer` has said which there are.
         `real`: have room for real machines, which `sandbox.real` starts.
         `requests_at_once`: how many the API server serves at the same time (Kubernetes' own default is 600);
@@ -164,7 +164,7 @@ class Sandbox:
         manager = commands.kube_controller_manager(programs, layout, node_monitor_grace_s)
         self._run("kube-controller-manager", manager)
         self._run("kube-scheduler", commands.kube_scheduler(programs, layout))
-        self._run("kwok", commands.kwok(programs, layout, stages))
+        self._run("kwok", commands.kwok(programs, layout, stages, node_monitor_grace_s))
         self._until(
             "the scheduler", lambda: _answers_ok(f"{layout.scheduler_url}/readyz", layout.scheduler_ca_file)
         )

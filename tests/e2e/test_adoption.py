@@ -166,7 +166,7 @@ class TestPods:
         shop.deploy(replicas=N, annotations=FROZEN)
         shop.label()
         shop.says("Frozen")
-        shop.kubectl("set", "image", "deployment/web", "web=web:2")
+        shop.set_image("web:2")
         shop.until(lambda: set(shop.images()) == {"web:2"}, "both twins to run web:2")
         shop.until(lambda: len(shop.pods()) == N, "the end of the old ones")
         before = shop.pod_uids()

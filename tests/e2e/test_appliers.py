@@ -51,8 +51,8 @@ def client_side(shop: Shop, wanted: JsonObject) -> None:
 
 def server_side(shop: Shop, wanted: JsonObject) -> None:
     """Apply as a GitOps controller does: a manager of its own, which takes what it asks for by force."""
-    asked = ("--server-side", "--field-manager=gitops", "--force-conflicts")
-    shop.kubectl("apply", *asked, "-f", "-", stdin=json.dumps(wanted))
+    path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web"
+    shop.sandbox.api.patch(path, wanted, kind=PatchKind.APPLY, field_manager="gitops")
 
 
 def as_helm(shop: Shop, wanted: JsonObject) -> None:

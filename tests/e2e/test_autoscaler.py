@@ -5,7 +5,6 @@ pod's share; what must not change is the count that the autoscaler writes to the
 KEDA's way, it is the count alone that follows. A second autoscaler on a twin is nobody's wish, and is named.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -59,7 +58,8 @@ class Autoscaled:
 
     def conditions(self) -> dict[str, str]:
         """Return what the autoscaler says about itself."""
-        raw = json.loads(self._shop.kubectl("get", "hpa", "web", "-o", "json"))
+        path = f"/apis/autoscaling/v2/namespaces/{self._shop.namespace}/horizontalpodautoscalers/web"
+        raw = self._shop.sandbox.api.get(path)
         return {one["type"]: one["status"] for one in raw.get("status", {}).get("conditions", ())}
 
 

@@ -56,7 +56,7 @@ class TestLabel:
         shop.until(lambda: splitters_events(shop, "cart"), "a word about cart")
         shop.wait_posted()
         assert not splitters_events(shop, "web")
-        shop.kubectl("delete", "deployment", "cart")
+        shop.delete("cart")
         shop.until(lambda: shop.deployments() == {"web"}, "cart and its twins to be gone")
         before.verify()
 
@@ -167,7 +167,7 @@ class TestNeighbours:
         message = refused_and_untouched(shop, "TwinNameTaken")
         assert "Deployment web-spot exists" in message
         assert identity(shop.deployment("web-spot")) == taken
-        shop.kubectl("delete", "deployment", "web-spot", "--cascade=foreground")
+        shop.delete("web-spot", "Foreground")
         shop.annotate(grace="20s")  # no watch tells of the other one: looked at again with the next event
         shop.wait_split(on_demand=1, spot=2)
 

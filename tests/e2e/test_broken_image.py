@@ -22,7 +22,7 @@ def shop(shop: Shop) -> Shop:
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
     with shop.watch() as watched:
-        shop.kubectl("set", "image", "deployment/web", f"web={BAD}")
+        shop.set_image(BAD)
         shop.until(lambda: shop.images()[BAD] and ready(shop)[GOOD] == REPLICAS, "the broken roll")
         assert watched.lowest() >= REPLICAS
     return shop
@@ -48,7 +48,7 @@ def image(pod: dict[str, dict[str, list[dict[str, str]]]]) -> str:
 def mended(shop: Shop, fleet: Fleet) -> None:
     """Bring the spot nodes back, apply an image that can be pulled, and wait until all of it runs."""
     with shop.watch() as watched:
-        shop.kubectl("set", "image", "deployment/web", f"web={MENDED}")
+        shop.set_image(MENDED)
         fleet.restore(fleet.names("spot"))
         shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere")
         shop.wait_split(on_demand=1, spot=3)
@@ -79,7 +79,7 @@ def test_all_spot_is_announced_to_go(shop: Shop, fleet: Fleet) -> None:
 def test_undone(shop: Shop) -> None:
     """The old image applied again ends the broken roll; no good pod was ever touched but by the roll."""
     with shop.watch() as watched:
-        shop.kubectl("set", "image", "deployment/web", f"web={GOOD}")
+        shop.set_image(GOOD)
         shop.wait_split(on_demand=1, spot=3)
         shop.until(lambda: shop.images() == {GOOD: REPLICAS}, f"{GOOD} everywhere")
         assert watched.lowest() >= REPLICAS

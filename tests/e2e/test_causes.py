@@ -50,7 +50,7 @@ class TestKubelet:
         """A broken image is named with one of its pods, once; nothing moves, and the next image mends it."""
         split(shop)
         with shop.watch() as watched:
-            shop.kubectl("set", "image", "deployment/web", f"web={image}")
+            shop.set_image(image)
             reported(shop, reason, f"of 2 replicas of web-on-demand {words}")
             assert "(pod web-on-demand-" in healthy(shop)[2]
             outlast_grace(shop)
@@ -58,7 +58,7 @@ class TestKubelet:
             assert shop.status()["reason"] == reason
             shop.wait_posted()
             assert len(shop.events(reason)) == 1  # whatever the kubelet says in turns
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             wait_well(shop, on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
 

@@ -115,7 +115,7 @@ class TestEveryWrite:
                 return is_split(shop, on_demand=2, spot=2) and set(shop.images()) == {image}
 
             def change_image() -> None:
-                shop.kubectl("set", "image", "deployment/web", "web=web:2")
+                shop.set_image("web:2")
 
             life = lives("on-boarding", shop.label, lambda: is_whole("web:1"), least=10)
             assert life.highest <= REPLICAS + SURGE, life.tell()

@@ -1,17 +1,16 @@
 """The controller ends in the middle of whatever it does, and comes back: nothing is lost, nothing doubled.
 
-While it is down nothing moves. The other tests' controller is used, and runs again afterwards.
+While it is down nothing moves. The other tests' controller is used, and runs again afterwards. In
+`test_crash_at_every_write.py` it is killed at each of its writes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from e2e.support.controller import Controller
 from e2e.support.shop import Shop
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.machines import Notice
 
 pytestmark = pytest.mark.e2e
 
@@ -60,54 +59,13 @@ def counts(shop: Shop) -> Counts:
     )
 
 
-def own(shop: Shop) -> int:
-    """Return how many replicas the source's own ReplicaSets are to have."""
-    return sum(counts(shop).own.values())
-
-
-Moment = tuple[str, Callable[[Shop], bool]]
-TAKING_OVER: tuple[Moment, ...] = (
-    ("the Split", lambda shop: shop.split() is not None),
-    ("the first replica of the twins", lambda shop: counts(shop).twins >= 1),
-    ("most of the way", lambda shop: own(shop) <= 2),
-)
-GIVING_BACK: tuple[Moment, ...] = (
-    ("the first replica of its own", lambda shop: own(shop) >= 1),
-    ("most of the way", lambda shop: counts(shop).twins <= 2),
-    ("its own ReplicaSet back", lambda shop: not counts(shop).parked),
-)
-
-
-def _killed_at(shop: Shop, controller: Controller, moments: tuple[Moment, ...]) -> None:
-    """Kill the controller at each of these moments, and start it again."""
-    for what, come in moments:
-        shop.until(lambda come=come: come(shop), what)  # type: ignore[misc]
-        controller.kill()
-        controller.start()
-
-
 def _time_goes_by(shop: Shop, name: str) -> None:
     """Let the cluster live on for a while: another Deployment is rolled out and taken away."""
     shop.deploy(name, replicas=2)
-    shop.kubectl("delete", "deployment", name)
+    shop.delete(name)
 
 
 class TestKilled:
-    def test_on_the_way_in_and_out(self, shop: Shop, mortal: Controller) -> None:
-        """Killed at several moments of taking over and giving back, it goes on, and never below N."""
-        before = shop.snapshot()
-        with shop.watch() as watched:
-            shop.label()
-            _killed_at(shop, mortal, TAKING_OVER)
-            shop.wait_split(on_demand=2, spot=3)
-            shop.unlabel()
-            _killed_at(shop, mortal, GIVING_BACK)
-            shop.wait_given_back()
-            assert watched.lowest() >= REPLICAS
-            assert watched.highest() <= REPLICAS + SURGE
-        assert shop.snapshot() == before
-        assert shop.deployments() == {"web"}
-
     def test_turns_round(self, shop: Shop, mortal: Controller) -> None:
         """Killed half-way, and the label removed before it is back: it gives back what it had taken."""
         before = shop.snapshot()
@@ -121,21 +79,6 @@ class TestKilled:
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
         assert shop.snapshot() == before
-
-    def test_in_an_emergency(self, shop: Shop, mortal: Controller, fleet: Fleet) -> None:
-        """Killed just when a notice comes, it moves what is doomed before the node goes."""
-        shop.label()
-        shop.wait_split(on_demand=2, spot=3)
-        nodes = [node for node in shop.nodes() if node.startswith("spot")]
-        doomed = max(nodes, key=nodes.count)
-        with shop.watch() as watched:
-            fleet.notice(doomed, Notice.TAINT)
-            mortal.kill()
-            mortal.start()
-            shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
-            fleet.kill(doomed)
-            shop.wait_split(on_demand=2, spot=3)
-            assert watched.lowest() >= REPLICAS
 
 
 class TestStopped:
@@ -181,7 +124,7 @@ class TestStopped:
         assert mortal.stop() == 0
         with shop.watch() as watched:
             shop.scale(6)
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             shop.deploy("cart", replicas=3)
             shop.label("cart")
             assert shop.split("cart") is None

@@ -4,8 +4,6 @@ What the old one leaves behind is the new one's, or goes: nothing lives on besid
 serves is stopped before something else serves.
 """
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,9 +37,6 @@ def split_all(shop: Shop) -> bool:
     return shop.twins() == (1, 3) and (shape.on_demand, shape.spot, shape.total) == (1, 3, REPLICAS)
 
 
-MOMENTS = pytest.mark.parametrize("come", [split_all, half_way])
-
-
 def saved(raw: dict[str, Any], *, owners: bool = True) -> dict[str, Any]:
     """Return an object as a backup has it."""
     dropped = ITS_OWN if owners else (*ITS_OWN, "ownerReferences")
@@ -51,7 +46,7 @@ def saved(raw: dict[str, Any], *, owners: bool = True) -> dict[str, Any]:
 
 def create(shop: Shop, body: dict[str, Any]) -> None:
     """Create an object as a restore does."""
-    shop.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    shop.sandbox.api.create(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments", body)
 
 
 def settled(shop: Shop) -> None:
@@ -73,31 +68,29 @@ def settled(shop: Shop) -> None:
 class TestOrphaned:
     """Deleted with --cascade=orphan: its twins, its parked ReplicaSets and all pods stay."""
 
-    @MOMENTS
-    def test_with_its_label(self, shop: Shop, come: Callable[[Shop], bool]) -> None:
+    def test_with_its_label(self, shop: Shop) -> None:
         """Created again with the label, it takes the orphans for its own; deleted, it takes them along."""
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         shop.label()
-        shop.until(lambda: come(shop), "the moment")
+        shop.until(lambda: split_all(shop), "all to be split")
         with shop.watch() as watched:
-            shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
+            shop.delete("web", "Orphan")
             shop.apply(users_own(labelled=True))
             settled(shop)
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             # A new Deployment makes its own N at once, beside the old one's.
             assert watched.highest() <= REPLICAS + SURGE + REPLICAS
-        shop.kubectl("delete", "deployment", "web")
+        shop.delete()
         shop.until(lambda: nothing_left(shop), "all of it to go with the new web")
 
-    @MOMENTS
-    def test_without(self, shop: Shop, come: Callable[[Shop], bool]) -> None:
-        """Created again without the label, it runs its own N, and of splitter's nothing is left."""
+    def test_without(self, shop: Shop) -> None:
+        """Created again without the label half-way, it runs its own N, and of splitter's nothing is left."""
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         shop.label()
-        shop.until(lambda: come(shop), "the moment")
+        shop.until(lambda: half_way(shop), "half of the way")
         with shop.watch() as watched:
-            shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
+            shop.delete("web", "Orphan")
             shop.apply(users_own(labelled=False))
             shop.wait_given_back()
             settled(shop)
@@ -109,7 +102,12 @@ class TestOrphaned:
 
 def nothing_left(shop: Shop) -> bool:
     """Whether the namespace has no workload of any kind."""
-    return not shop.kubectl("get", "replicasets,deployments,pods,splits", "--output=name").split()
+    groups = ("apis/apps/v1", "apis/apps/v1", "api/v1", "apis/splitter.io/v1alpha1")
+    kinds = ("replicasets", "deployments", "pods", "splits")
+    paths = [
+        f"/{group}/namespaces/{shop.namespace}/{kind}" for group, kind in zip(groups, kinds, strict=True)
+    ]
+    return not any(shop.sandbox.api.list(path) for path in paths)
 
 
 class TestDeleted:
@@ -120,7 +118,7 @@ class TestDeleted:
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
         old = shop.pod_uids()
-        shop.kubectl("delete", "deployment", "web", f"--cascade={cascade}")
+        shop.delete("web", cascade.capitalize())
         shop.apply(users_own(labelled=True))
         settled(shop)
         shop.wait_split(on_demand=1, spot=3)
@@ -137,7 +135,7 @@ class TestRestored:
         shop.wait_split(on_demand=1, spot=3)
         backup, pods = saved(shop.deployment()), shop.pod_uids()
         with shop.watch() as watched:
-            shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
+            shop.delete("web", "Orphan")
             create(shop, backup)
             settled(shop)
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
@@ -159,7 +157,7 @@ class TestRestored:
         shop.wait_split(on_demand=1, spot=3)
         source = saved(shop.deployment())
         twins = [saved(shop.deployment(name), owners=owners) for name in TWINS]
-        shop.kubectl("delete", "deployment", "web")
+        shop.delete()
         shop.until(lambda: nothing_left(shop), "the namespace to be empty")
         for body in (*twins, source):
             create(shop, body)
@@ -178,7 +176,7 @@ class TestRestored:
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
         source = saved(shop.deployment())
-        shop.kubectl("delete", "deployment", "web")
+        shop.delete()
         shop.until(lambda: nothing_left(shop), "the namespace to be empty")
         create(shop, source)
         settled(shop)

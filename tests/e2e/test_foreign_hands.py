@@ -119,7 +119,7 @@ class TestDeletions:
         [kept] = [pod["metadata"]["uid"] for pod in shop.pods() if _pool(pod) == "on-demand"]
         with shop.watch() as watched:
             former = shop.deployment("web-spot")["metadata"]["uid"]
-            shop.kubectl("delete", "deployment", "web-spot")
+            shop.delete("web-spot")
             shop.until(
                 lambda: shop.twins() and shop.deployment("web-spot")["metadata"]["uid"] != former,
                 "another spot twin",
@@ -134,7 +134,7 @@ class TestDeletions:
         shop = split_shop
         former = shop.deployment("web-spot")["metadata"]["uid"]
         with shop.watch() as watched:
-            shop.kubectl("delete", "deployment", "web-spot", "--cascade=orphan")
+            shop.delete("web-spot", "Orphan")
             shop.until(
                 lambda: shop.twins() and shop.deployment("web-spot")["metadata"]["uid"] != former,
                 "another spot twin",
@@ -178,7 +178,7 @@ class TestDeletions:
     def test_source(self, split_shop: Shop, cascade: str) -> None:
         """With the source goes everything of ours, and nothing is made anew."""
         shop = split_shop
-        shop.kubectl("delete", "deployment", "web", f"--cascade={cascade}")
+        shop.delete("web", cascade.capitalize())
         shop.until(lambda: not shop.pods() and not _workloads(shop), "all of web to be gone")
         shop.wait_posted()  # so splitter has had its turn
         assert not _workloads(shop)
@@ -203,7 +203,7 @@ class TestAfterwards:
         shop.unlabel()
         shop.wait_given_back()
         with shop.watch() as watched:
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             shop.wait_rolled_out()
             shop.until(lambda: shop.images() == {"web:2": 5}, "5 pods of web:2 and no other")
             assert watched.lowest() >= 5

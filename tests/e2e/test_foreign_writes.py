@@ -145,7 +145,7 @@ def others_turn(shop: Shop) -> None:
     """Let splitter do something else from its beginning to its end, so that it has had its turn here."""
     shop.deploy("cart", replicas=1, labels={LABEL: "enabled"})
     shop.wait_split(on_demand=0, spot=1, name="cart")
-    shop.kubectl("delete", "deployment", "cart")
+    shop.delete("cart")
     shop.until(lambda: not shop.strays() and not shop.pods("cart"), "cart to be gone")
 
 
@@ -164,7 +164,7 @@ class TestParked:
             assert shop.pod_uids() == pods
             shop.unlabel()
             shop.wait_given_back()
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             shop.wait_rolled_out()
             shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 and nothing else")
             assert watched.lowest() >= REPLICAS
@@ -231,7 +231,7 @@ class TestTwins:
         shop = split_shop
         for image in ("web:9", "web:bad"):
             with shop.watch() as watched:
-                shop.kubectl("set", "image", "deployment/web-spot", f"web={image}")
+                shop.set_image(image, "web-spot")
                 shop.until(lambda: image_of(shop.deployment("web-spot")) == "web:1", "web:1 to be put back")
                 shop.until(lambda: shop.images() == {"web:1": REPLICAS}, "web:1 and nothing else")
                 shop.wait_split(on_demand=1, spot=3)

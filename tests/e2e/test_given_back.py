@@ -62,7 +62,7 @@ class TestAsFound:
         selector is wider where they bear more than one hash of a template, which depends on where pods stood.
         """
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
-        shop.kubectl("set", "image", "deployment/web", "web=web:2")
+        shop.set_image("web:2")
         shop.wait_rolled_out()
         before = everything(shop)
         shop.label()
@@ -81,7 +81,7 @@ class TestAsFound:
         """`kubectl rollout history` and `undo` know the revisions from before the split, and no other."""
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         for image in ("web:2", "web:3"):
-            shop.kubectl("set", "image", "deployment/web", f"web={image}")
+            shop.set_image(image)
             shop.wait_rolled_out()
         before = history(shop)
         shop.label()
@@ -169,7 +169,7 @@ class TestInNumbers:
             assert watched.lowest() >= self.LEAST
             assert watched.highest() <= self.MOST
         with shop.watch() as watched:
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             shop.until(lambda: set(shop.images()) == {"web:2"}, "both twins to run web:2")
             shop.wait_split(on_demand=1, spot=7)
             assert watched.lowest() >= self.LEAST

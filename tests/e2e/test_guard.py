@@ -10,6 +10,7 @@ from e2e.support.database import BY_TWINS, Database
 from e2e.support.shop import JsonObject, Shop
 from splitter.sandbox import ApiError
 from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.nodes import NODES
 
 pytestmark = pytest.mark.e2e
 
@@ -37,12 +38,17 @@ def under(shop: Shop) -> list[str]:
     return sorted({pod["spec"]["nodeName"] for pod in shop.pods()})
 
 
+def uncordon(shop: Shop, node: str) -> None:
+    """Take a node back, as `kubectl uncordon` does."""
+    shop.sandbox.api.patch(f"{NODES}/{node}", {"spec": {"unschedulable": None}})
+
+
 @pytest.fixture
 def usable(fleet: Fleet, shop: Shop) -> Iterator[None]:
     """Have every node taken back after a test that drains."""
     yield
     for node in (*fleet.names("spot"), *fleet.names("on-demand")):
-        shop.sandbox.kubectl("uncordon", node)
+        uncordon(shop, node)
 
 
 def budget(name: str, **spec: object) -> JsonObject:
@@ -68,7 +74,7 @@ class TestDrain:
         with shop.watch() as watched:
             for node in under(shop):
                 shop.sandbox.kubectl("drain", node, *DRAIN)
-                shop.sandbox.kubectl("uncordon", node)
+                uncordon(shop, node)
                 shop.wait_split(on_demand=2, spot=2)
             assert watched.lowest() >= least
         shop.until(lambda: keeps(shop) == rest, "the guard to be at rest")
@@ -100,7 +106,7 @@ class TestDrain:
             with shop.watch() as watched:
                 for node in under(shop):
                     shop.sandbox.kubectl("drain", node, *DRAIN)
-                    shop.sandbox.kubectl("uncordon", node)
+                    uncordon(shop, node)
                 assert watched.lowest() >= N - 1
         finally:
             controller.start()
@@ -124,7 +130,7 @@ class TestQuorum:
         with database.watch() as watched:
             for node in nodes.values():
                 shop.sandbox.kubectl("drain", node, *DRAIN)
-                shop.sandbox.kubectl("uncordon", node)
+                uncordon(shop, node)
                 database.wait_split(on_demand=3, spot=2)
             assert watched.lowest() >= least
 

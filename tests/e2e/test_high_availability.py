@@ -178,53 +178,9 @@ def is_no_write_conflict(shop: Shop) -> bool:
     return not reported and not shop.status().get("fights") and not shop.status().get("conflict")
 
 
-class TestStandsBy:
-    def test_writes_nothing(self, pair: Pair, shop: Shop) -> None:
-        """While the leader splits a workload the other writes nothing and tells nothing, and is ready."""
-        leader, standby = pair.roles()
-        half_way(shop)
-        shop.wait_split(on_demand=2, spot=3)
-        assert len(leader.asked) > 10
-        assert standby.asked == []
-        shop.until(lambda: "standing by" in standby.said, "the other to say that it stands by")
-        assert "reconciled" not in standby.said
-
-
 class TestKilled:
-    def test_at_a_notice(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
-        """The leader dies just when a notice comes: the other has moved what is doomed."""
-        leader, standby = pair.roles()
-        half_way(shop)
-        shop.wait_split(on_demand=2, spot=3)
-        nodes = [node for node in shop.nodes() if node.startswith("spot")]
-        doomed = max(nodes, key=nodes.count)
-        with shop.watch() as watched:
-            began = Instant.now()
-            leader.controller.kill()
-            fleet.notice(doomed, Notice.TAINT)
-            shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
-            pair.tell("killed at a notice; covered", began)
-            assert pair.leader is standby
-            fleet.kill(doomed)
-            shop.wait_split(on_demand=2, spot=3)
-            assert watched.lowest() >= REPLICAS
-        assert is_no_write_conflict(shop)
-
-    def test_at_a_loss(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
-        """The leader dies, and all spot nodes without notice: all N serve again."""
-        leader, standby = pair.roles()
-        half_way(shop)
-        shop.wait_split(on_demand=2, spot=3)
-        began = Instant.now()
-        leader.controller.kill()
-        fleet.kill(fleet.names("spot"))
-        shop.until(lambda: shop.shape().on_demand >= REPLICAS, "everything to serve from on-demand")
-        pair.tell("killed at a loss; covered", began)
-        assert pair.leader is standby
-        assert is_no_write_conflict(shop)
-
-    def test_on_the_way(self, pair: Pair, shop: Shop) -> None:
-        """The leader dies half-way through a take-over: the other goes on where it was."""
+    def test_again_and_again(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
+        """The leader dies half-way through a take-over, at a notice, at a loss: the other goes on."""
         leader, standby = pair.roles()
         with shop.watch() as watched:
             half_way(shop)
@@ -234,7 +190,43 @@ class TestKilled:
             shop.wait_split(on_demand=2, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
+            self.at_a_notice(*self.roles_again(pair, leader), pair, shop, fleet)
+            assert watched.lowest() >= REPLICAS
+        leader, standby = self.roles_again(pair, standby)
+        began = Instant.now()
+        leader.controller.kill()
+        fleet.kill(fleet.names("spot"))
+        shop.until(lambda: shop.shape().on_demand >= REPLICAS, "everything to serve from on-demand")
+        pair.tell("killed at a loss; covered", began)
+        assert pair.leader is standby
         assert is_no_write_conflict(shop)
+
+    @staticmethod
+    def at_a_notice(leader: Replica, standby: Replica, pair: Pair, shop: Shop, fleet: Fleet) -> None:
+        """Kill it just when a notice comes: the other has moved what is doomed before the node goes."""
+        nodes = [node for node in shop.nodes() if node.startswith("spot")]
+        doomed = max(nodes, key=nodes.count)
+        began = Instant.now()
+        leader.controller.kill()
+        fleet.notice(doomed, Notice.TAINT)
+        shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
+        pair.tell("killed at a notice; covered", began)
+        assert pair.leader is standby
+        fleet.kill(doomed)
+        shop.wait_split(on_demand=2, spot=3)
+        fleet.restore(doomed)
+
+    @staticmethod
+    def roles_again(pair: Pair, dead: Replica) -> tuple[Replica, Replica]:
+        """Start the dead one again, and return who leads and who stands by."""
+        stood_by = dead.said.count("standing by")
+        dead.controller.start()
+        wait_until(
+            lambda: dead.said.count("standing by") > stood_by, what="it to stand by", deadline_s=DEADLINE_S
+        )
+        leader, standby = pair.roles()
+        assert standby is dead
+        return leader, standby
 
 
 class TestStopped:
@@ -284,10 +276,16 @@ class TestPaused:
         assert is_no_write_conflict(shop)
 
     def test_wakes_up_before_anybody_leads(self, pair: Pair, shop: Shop) -> None:
-        """Paused for less than its lease lasts, it goes on as if nothing had been."""
+        """Paused for less than its lease lasts, it goes on as if nothing had been.
+
+        The other writes nothing and tells nothing all the time, and is ready.
+        """
         leader, standby = pair.roles()
         half_way(shop)
         shop.wait_split(on_demand=2, spot=3)
+        assert len(leader.asked) > 10
+        assert standby.asked == []
+        shop.until(lambda: "standing by" in standby.said, "the other to say that it stands by")
         leader.controller.pause()
         shop.deploy(
             "other", replicas=1, ready_after="2s"
@@ -297,6 +295,7 @@ class TestPaused:
         shop.wait_split(on_demand=2, spot=4)
         assert pair.leader is leader
         assert standby.asked == []
+        assert "reconciled" not in standby.said
 
 
 def hanging(gateway: Gateway) -> Callable[[], None]:

@@ -47,12 +47,12 @@ def test_scale_is_followed(shop: Shop) -> None:
 def test_image_change_and_undo(shop: Shop) -> None:
     """A new image reaches both twins without a dip; given back, the history is there and can be undone."""
     shop.deploy(replicas=4, annotations=ASKED)
-    shop.kubectl("set", "image", "deployment/web", "web=web:2")
+    shop.set_image("web:2")
     shop.wait_rolled_out()
     shop.label()
     shop.wait_split(on_demand=2, spot=2)
     with shop.watch() as watched:
-        shop.kubectl("set", "image", "deployment/web", "web=web:3")
+        shop.set_image("web:3")
         shop.until(lambda: set(shop.images()) == {"web:3"}, "both twins to run web:3")
         shop.wait_split(on_demand=2, spot=2)
         shop.unlabel()

@@ -191,7 +191,7 @@ def test_series_go_with_the_workload(split: Seen) -> None:
     assert 15 <= len(of_web) <= 35
     shop.unlabel("cart")
     shop.wait_given_back("cart")
-    shop.kubectl("delete", "deployment", "gone")
+    shop.delete("gone")
     shop.until(lambda: not {"cart", "gone"} & named(split.scraped()), "their series to go")
     assert "web" in named(split.scraped())
 

@@ -4,7 +4,6 @@ A PodDisruptionBudget and evictions, a Service's EndpointSlices, a ResourceQuota
 real controllers, judged by the recorded pods.
 """
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -45,6 +44,11 @@ def fullest(shop: Shop, pool: str) -> str:
     return max(nodes, key=nodes.count)
 
 
+def all_pods(shop: Shop) -> int:
+    """Count the pods of the namespace, whatever becomes of them."""
+    return len(shop.sandbox.api.list(f"/api/v1/namespaces/{shop.namespace}/pods"))
+
+
 class TestDisruptionBudget:
     """A budget made for the source counts the pods of both twins, and of nobody else."""
 
@@ -59,7 +63,8 @@ class TestDisruptionBudget:
     @staticmethod
     def status(shop: Shop) -> JsonObject:
         """Return what the disruption controller counts."""
-        raw: JsonObject = json.loads(shop.kubectl("get", "pdb", "web", "-o", "json")).get("status", {})
+        path = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/web"
+        raw: JsonObject = shop.sandbox.api.get(path).get("status", {})
         return raw
 
     @staticmethod
@@ -116,7 +121,7 @@ class TestDisruptionBudget:
         with shop.watch() as watched, evicting(shop) as evicted:
             shop.label()
             shop.wait_split(on_demand=1, spot=3)
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 everywhere")
             shop.unlabel()
             shop.wait_given_back()
@@ -186,7 +191,7 @@ class TestEndpoints:
         with self.ready(shop) as endpoints:
             shop.label()
             shop.wait_split(on_demand=1, spot=3)
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 everywhere")
             shop.wait_split(on_demand=1, spot=3)
             shop.scale(6)
@@ -228,10 +233,10 @@ class TestQuota:
     def test_rollout(self, split_shop: Shop) -> None:
         """A rollout waits for room, breaks nothing, and goes on when there is some."""
         shop = split_shop
-        shop.until(lambda: len(shop.kubectl("get", "pods", "-o", "name").split()) == REPLICAS, "N pods")
+        shop.until(lambda: all_pods(shop) == REPLICAS, "N pods")
         quota(shop, REPLICAS)
         with shop.watch() as watched:
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             reported(shop, "QuotaExceeded", "are refused by a quota")
             outlast_grace(shop)
             assert set(shop.images()) == {"web:1"}
@@ -247,7 +252,7 @@ class TestQuota:
         No replica waits for spot in one of them; the return needs room for one more.
         """
         shop = split_shop
-        shop.until(lambda: len(shop.kubectl("get", "pods", "-o", "name").split()) == REPLICAS, "N pods")
+        shop.until(lambda: all_pods(shop) == REPLICAS, "N pods")
         quota(shop, REPLICAS)
         fleet.kill(fleet.names("spot"))
         shop.until(lambda: shop.shape().on_demand >= REPLICAS, "on-demand to hold all", FREED_S)

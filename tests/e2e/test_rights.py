@@ -100,7 +100,7 @@ def live(shop: Shop, fleet: Fleet) -> None:
     """Take a workload over, lose its spot nodes while its new image is broken, mend it, give it back."""
     spot = fleet.names("spot")
     shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED, image="web:0")
-    shop.kubectl("set", "image", "deployment/web", f"web={GOOD}")
+    shop.set_image(GOOD)
     shop.wait_rolled_out()
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
@@ -112,12 +112,12 @@ def live(shop: Shop, fleet: Fleet) -> None:
     shop.until(lambda: any(COST in annotations(pod) for pod in shop.pods()), "the doomed ones to be marked")
     fleet.withdraw(busy)
     shop.wait_split(on_demand=1, spot=3)
-    shop.kubectl("set", "image", "deployment/web", f"web={BAD}")
+    shop.set_image(BAD)
     shop.until(lambda: BAD in {image(pod) for pod in shop.pods()}, "the broken roll")
     fleet.kill(spot)
     shop.until(lambda: shop.shape().on_demand == REPLICAS, "the last good template on on-demand")
     shop.until(lambda: shop.bound_to_vanished() == 0, "the pods of the vanished nodes to go")
-    shop.kubectl("set", "image", "deployment/web", f"web={MENDED}")
+    shop.set_image(MENDED)
     fleet.restore(spot)
     shop.wait_split(on_demand=1, spot=3)
     budgets = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets"

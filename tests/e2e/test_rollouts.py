@@ -28,7 +28,7 @@ def shop(shop: Shop) -> Shop:
 
 def set_image(shop: Shop, image: str) -> None:
     """Roll an image out as a user does."""
-    shop.kubectl("set", "image", "deployment/web", f"web={image}")
+    shop.set_image(image)
 
 
 def twin_image(shop: Shop, pool: str) -> str:

@@ -28,7 +28,7 @@ def own_set(shop: Shop) -> Iterator[TemplateSet]:
     """Yield a set of the test's own, not written yet; it is gone afterwards."""
     template_set = TemplateSet(shop, f"{shop.namespace}-set")
     yield template_set
-    shop.sandbox.kubectl("delete", "configmap", "-n", HOME, template_set.name, "--ignore-not-found")
+    template_set.delete()
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ class TestLife:
         """A new image brings the changed set along, in the same roll."""
         own_set.change(with_grace(9))
         split.until(lambda: split.status()["reason"] == "TemplateSetChanged", "the word about the set")
-        split.kubectl("set", "image", "deployment/web", "web=web:2")
+        split.set_image("web:2")
         wait_rolled(split, grace=9)
         assert set(split.images()) == {"web:2"}
 

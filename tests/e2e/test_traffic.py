@@ -30,7 +30,7 @@ def test_no_request_fails(stage: Stage) -> None:
     ):
         shop.label()
         shop.wait_split(on_demand=2, spot=4)
-        shop.kubectl("set", "image", "deployment/web", f"web={web.NEW}")
+        shop.set_image(web.NEW)
         shop.until(lambda: set(shop.images()) == {web.NEW}, "both twins to run the new image")
         shop.wait_split(on_demand=2, spot=4)
         doomed = machines.names("spot")

@@ -181,7 +181,7 @@ class TestUninstall:
         shop.deploy(replicas=REPLICAS, annotations=ASKED, ready_after="4s")
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        shop.kubectl("set", "image", "deployment/web", "web=web:2")
+        shop.set_image("web:2")
         shop.until(lambda: shop.status().get("state") == "Rolling", "a rollout, which goes first")
         answer = admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "1")
         assert answer.returncode == 4

@@ -21,7 +21,7 @@ from splitter.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 
-WORKLOADS, REPLICAS, SURGE = 5, 4, 2
+WORKLOADS, REPLICAS, SURGE = 3, 4, 2
 NAMES = [f"web{number}" for number in range(WORKLOADS)]
 ASKED = {"splitter.io/on-demand-base": "1"}
 # Every workload is looked at each second, event or not: so long holds as many such looks as 100 minutes do
@@ -112,7 +112,7 @@ def counted(
 
 @pytest.fixture(scope="module")
 def some(counted: Counted) -> Counted:
-    """Return the namespace with 5 workloads, each split into 1 + 3."""
+    """Return the namespace with 3 workloads, each split into 1 + 3."""
     for name in NAMES:
         counted.shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         counted.shop.label(name)
@@ -141,7 +141,7 @@ class TestNothing:
     """An unchanged cluster is looked at, and not written to."""
 
     def test_while_steady(self, crowd: Counted) -> None:
-        """In 20 seconds with 20 looks at each of 5 workloads nothing is written, by anybody."""
+        """In 20 seconds with 20 looks at each of 3 workloads nothing is written, by anybody."""
         before = versions(crowd.shop)
         crowd.outlast(QUIET_S)
         assert crowd.everything == []
@@ -166,12 +166,13 @@ class TestTemplate:
     """A change of the template is one write of each twin."""
 
     def test_of_several(self, crowd: Counted) -> None:
-        """Five images change at once: ten writes of twins, and no replica is missing or too many."""
+        """Three images change at once: six writes of twins, and no replica is missing or too many."""
         shop, asked = crowd.shop, Asked()
         sets = f"/apis/apps/v1/namespaces/{shop.namespace}/replicasets"
         with Watch(shop.sandbox.api, sets, asked.see), shop.record() as recorder:
             watched = [Watched(recorder, {"app": name}, asked) for name in NAMES]
-            shop.kubectl("set", "image", *(f"deployment/{name}" for name in NAMES), "web=web:2")
+            for name in NAMES:
+                shop.set_image("web:2", name)
             for name in NAMES:
                 shop.until(
                     lambda name=name: shop.images(name) == {"web:2": REPLICAS},  # type: ignore[misc]
@@ -194,7 +195,7 @@ class TestTemplate:
         shop.until(lambda: shop.bound_to_vanished() == 0, "the dead to go")
         counted.settle()
         with shop.watch() as watched:
-            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.set_image("web:2")
             shop.until(lambda: shop.images()["web:2"] >= REPLICAS, "web:2 on on-demand")
             shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 to be asked of spot too")
             counted.settle()

@@ -39,9 +39,9 @@ BOUNDED = (
     Config(replicas=2, surge=1, start="split", faults=("notice",), late=True, crashes=1),
     Config(replicas=2, surge=0, unavailable=1, start="given-back", faults=(*HANDS, *NODES, "labelled")),
 )
-BOUNDED_STATES = 1_500
 PLANNED = planner._STEPS  # noqa: SLF001 - its table of steps, to leave one out
 FULL = os.environ.get("SPLITTER_EXPLORE") == "full"
+BOUNDED_STATES = 15_000 if FULL else 600
 
 
 def explored(config: Config, states_max: int = 10**9, seconds_max: float = 1e9) -> Explored:

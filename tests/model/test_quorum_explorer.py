@@ -4,6 +4,8 @@ Each line of `COMPLETE` is explored to its end, `BOUNDED` until a number of stat
 distance from the start. A violation comes with one of the shortest ways to it.
 """
 
+import os
+
 import pytest
 
 from model.quorum import Config, explore
@@ -27,7 +29,7 @@ BOUNDED = (
     Config(3, ordered=True, faults=(*HANDS, *LABELS), crashes=1),
     Config(2, start="given-back", faults=(*HANDS, "labelled"), crashes=1),
 )
-BOUNDED_STATES = 1_500
+BOUNDED_STATES = 15_000 if os.environ.get("SPLITTER_EXPLORE") == "full" else 600
 
 
 @pytest.mark.parametrize("config", COMPLETE, ids=str)

@@ -13,7 +13,7 @@ from stories.chance import Life
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError
 
-FIRST, END = map(int, os.environ.get("SPLITTER_LIVES", "0:150").split(":"))
+FIRST, END = map(int, os.environ.get("SPLITTER_LIVES", "0:100").split(":"))
 BATCH = 25
 
 

@@ -1,7 +1,5 @@
 """Replicas that do not run, for another reason than missing nodes: what is said of them, and what ends it."""
 
-import json
-
 from e2e.support.controller import SHORT
 from e2e.support.refusals import condition
 from e2e.support.shop import Shop
@@ -49,5 +47,5 @@ def quota(shop: Shop, pods: int) -> None:
 
 def quota_used(shop: Shop) -> bool:
     """Whether the quota controller has counted what is there."""
-    raw = json.loads(shop.kubectl("get", "quota", "few", "-o", "json"))
+    raw = shop.sandbox.api.get(f"/api/v1/namespaces/{shop.namespace}/resourcequotas/few")
     return bool(raw.get("status", {}).get("used"))

@@ -55,12 +55,13 @@ def install(sandbox: Sandbox) -> Path:
 
     So whatever a controller does in any test, it does under the policy that limits its account.
     """
-    for manifest in ("crd.yaml", "rbac.yaml", "placeholder.yaml", "admission/own-account.yaml"):
-        try:
-            sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / manifest))
-        except SandboxError:
-            sandbox.keep_logs()
-            raise
+    manifests = ("crd.yaml", "rbac.yaml", "placeholder.yaml", "admission/own-account.yaml")
+    files = [f"--filename={bundled_path('manifests') / manifest}" for manifest in manifests]
+    try:
+        sandbox.kubectl("apply", *files)
+    except SandboxError:
+        sandbox.keep_logs()
+        raise
     crds = ("crd/splits.splitter.io", "crd/placements.splitter.io")
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds)
     return sandbox.service_account_kubeconfig("splitter-system", "splitter")

@@ -14,7 +14,7 @@ from typing import Any
 from e2e.support.controller import SHORT
 from e2e.support.planted import ANNOTATIONS, in_container
 from splitter.demo.watching import Watch
-from splitter.sandbox import Sandbox
+from splitter.sandbox import PatchKind, Sandbox
 from splitter.sandbox.asked import Asked
 from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
@@ -172,6 +172,24 @@ class Shop:
     def scale(self, replicas: int, name: str = "web") -> None:
         """Scale, as `kubectl scale` does."""
         self._patch(f"{name}/scale", {"spec": {"replicas": replicas}}, "kubectl")
+
+    def delete(self, name: str = "web", propagation: str = "Background") -> None:
+        """Delete a Deployment, as `kubectl delete` does, and wait until it has gone."""
+        path, uid = f"{self._apps}/deployments/{name}", self.deployment(name)["metadata"]["uid"]
+        self.sandbox.api.request("DELETE", path, body={"propagationPolicy": propagation})
+
+        def is_gone() -> bool:  # there may be another one of this name at once
+            raw = self.sandbox.api.find(path)
+            return raw is None or raw["metadata"]["uid"] != uid
+
+        self.until(is_gone, f"{name} to go")
+
+    def set_image(self, image: str, name: str = "web") -> None:
+        """Give the container another image, as `kubectl set image` does."""
+        containers = [{"name": "web", "image": image}]
+        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+        path = f"{self._apps}/deployments/{name}"
+        self.sandbox.api.patch(path, patch, kind=PatchKind.STRATEGIC, field_manager="kubectl-set")
 
     def _patch(self, name: str, patch: JsonObject, manager: str) -> None:
         self.sandbox.api.patch(f"{self._apps}/deployments/{name}", patch, field_manager=manager)
@@ -338,7 +356,7 @@ class Shop:
         name = f"posted-{next(_NUMBERS)}"
         self.apply(manifest(name, 0, labels={LABEL: "neither"}))
         self.reported("InvalidLabel", name=name)
-        self.kubectl("delete", "deployment", name, "--cascade=foreground")
+        self.delete(name, "Foreground")
         self.until(lambda: self.split(name) is None, f"the report on {name} to go")
 
     def wait_steady(self, name: str = "web") -> None:

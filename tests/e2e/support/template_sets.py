@@ -7,6 +7,7 @@ from e2e.support.shop import JsonObject, Shop
 from splitter.bundled import bundled_path
 
 HOME = "splitter-system"
+CONFIG_MAPS = f"/api/v1/namespaces/{HOME}/configmaps"
 ON_DEMAND, SPOT = (
     (bundled_path("templates") / "default" / "deployment" / f"{pool}.yaml.j2").read_text()
     for pool in ("on-demand", "spot")
@@ -32,7 +33,7 @@ class TemplateSet:
 
     def __init__(self, shop: Shop, name: str) -> None:
         self.name = name
-        self._shop = shop
+        self._api = shop.sandbox.api
 
     def write(
         self,
@@ -53,31 +54,26 @@ class TemplateSet:
         for key, value in fields.items():
             body[key] = {**body.get(key, {}), **value}
         # Replaced, not applied: an apply would keep the whole text a second time, in an annotation.
-        self._shop.sandbox.kubectl("delete", "configmap", "-n", HOME, self.name, "--ignore-not-found")
-        self._shop.sandbox.kubectl("create", "-f", "-", stdin=json.dumps(body))
+        self.delete()
+        self._api.create(CONFIG_MAPS, body)
 
     def change(self, spot: str) -> None:
         """Change the spot template where it is."""
-        patch = json.dumps({"data": {"deployment.spot.yaml.j2": spot}})
-        self._kubectl("patch", "configmap", self.name, "--type=merge", "--patch", patch)
+        self._api.patch(f"{CONFIG_MAPS}/{self.name}", {"data": {"deployment.spot.yaml.j2": spot}})
 
     def allow(self, namespaces: str) -> None:
         """Name the namespaces that may use it."""
-        self._kubectl(
-            "annotate", "--overwrite", "configmap", self.name, f"splitter.io/namespaces={namespaces}"
-        )
+        written = {"metadata": {"annotations": {"splitter.io/namespaces": namespaces}}}
+        self._api.patch(f"{CONFIG_MAPS}/{self.name}", written)
 
     def delete(self) -> None:
-        """Take it away."""
-        self._kubectl("delete", "configmap", self.name)
+        """Take it away, where it is there."""
+        self._api.delete(f"{CONFIG_MAPS}/{self.name}", missing_ok=True)
 
     def events(self) -> list[str]:
         """Return the notes of splitter's Events about it."""
-        collected = self._shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{HOME}/events")
+        collected = self._api.list(f"/apis/events.k8s.io/v1/namespaces/{HOME}/events")
         return [raw["note"] for raw in collected if raw["regarding"]["name"] == self.name]
-
-    def _kubectl(self, *arguments: str) -> None:
-        self._shop.sandbox.kubectl("-n", HOME, *arguments)
 
 
 class Running:
