@@ -192,6 +192,20 @@ class TestFailures:
         await town.say(60, LOST)
         assert [method for method, _ in town.posted()] == ["POST", "POST", "POST"]
 
+    async def test_leaves_time_to_others(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+        """After an Event nothing is posted for as long as it took, several times over."""
+        monkeypatch.setattr(events, "pause_s", lambda _took_s: 3600.0)
+        town.events.tell(source(), NOW, [LOST, Note(Reason.SCALED, "scale 1")])
+        running = asyncio.create_task(town.events.run())
+        async with asyncio.timeout(20):
+            while not town.script.asked:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        assert len(town.script.asked) == 1
+        running.cancel()
+        await town.events.flush()
+        assert len(town.script.asked) == 2
+
     async def test_telling_waits_for_nobody(self, town: Town) -> None:
         """Telling is done before anything is sent: a reconcile never waits for an Event."""
         town.events.tell(source(), NOW, [LOST])
