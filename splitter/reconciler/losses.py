@@ -20,8 +20,8 @@ from splitter.core.plan import Plan
 _MANY = 50
 # Seconds in which nobody misses fewer: then those that miss some are waited for no longer.
 _STANDSTILL_S = 15.0
-# Seconds from a workload's loss for which it is waited for, and waits itself. So long Kubernetes leaves the pods
-# of a silent node.
+# Seconds from a workload's loss for which it is waited for, and waits itself. So long Kubernetes leaves the
+# pods of a silent node.
 _LONGEST_S = 300.0
 
 

@@ -1,4 +1,4 @@
-"""How long pods take to start is learned on a real API server, told in the Split, and known after a restart."""
+"""How long pods take to start is learned on a real API server, told in the Split, and survives a crash."""
 
 from collections import Counter
 from datetime import datetime
@@ -30,10 +30,8 @@ def took_s(pod: dict[str, Any]) -> int:
 
 
 def test_a_restart_forgets_no_start(shop: Shop, controller: Controller, fleet: Fleet) -> None:
-    """Each pod counts once: what was known before a crash stands first afterwards, and only new pods follow."""
-    shop.deploy(
-        replicas=4, annotations={"splitter.io/on-demand-base": "1"}, ready_after=f"{READY_AFTER_S}s"
-    )
+    """Each pod counts once: what was known before a crash stands first, and only new pods follow."""
+    shop.deploy(replicas=4, annotations={"splitter.io/on-demand-base": "1"}, ready_after=f"{READY_AFTER_S}s")
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
 

@@ -194,15 +194,20 @@ class TestFailures:
 
     async def test_leaves_time_to_others(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
         """After an Event nothing is posted for as long as it took, several times over."""
-        monkeypatch.setattr(events, "pause_s", lambda _took_s: 3600.0)
+        paused = asyncio.Event()
+
+        def pause_s(_took_s: float) -> float:
+            paused.set()
+            return 3600.0
+
+        monkeypatch.setattr(events, "pause_s", pause_s)
         town.events.tell(source(), NOW, [LOST, Note(Reason.SCALED, "scale 1")])
         running = asyncio.create_task(town.events.run())
         async with asyncio.timeout(20):
-            while not town.script.asked:
-                await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
+            await paused.wait()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(running, 0.1)
         assert len(town.script.asked) == 1
-        running.cancel()
         await town.events.flush()
         assert len(town.script.asked) == 2
 

@@ -485,7 +485,7 @@ class TestRest:
         assert len(queue) == 0
 
     async def test_for_as_long_as_is_asked(self) -> None:
-        """Who is to rest longer does, whatever is told of it meanwhile, and comes then; an urgent call ends it."""
+        """Who is to rest longer does, whatever is told of it, and comes then; an urgent call ends it."""
         queue = WorkQueue(rest_s=self.SHORT_S)
         queue.add(A)
         assert await take(queue) == A

@@ -18,7 +18,7 @@ CHARGED_MAX = 256
 """Lost nodes remembered in the Split by name: 10 kB. Of those beyond, only how many there are."""
 
 TOGETHER_S = 5.0
-"""Replicas of one step become ready one after the other: so long one waits for the next, to be lowered with it."""
+"""Replicas of one step become ready one after the other: so long one waits for the next."""
 
 
 @dataclass(frozen=True, slots=True)
