@@ -70,7 +70,8 @@ class Losses:
         missing = max(0, observed.source.replicas - sum(pod.available for pod in pods))
         before = self._known.get(key)
         if before is None or lost > before.lost:
-            self._known[key] = _Loss(before.since_s if before is not None else now_s, lost, missing)
+            since_s = before.since_s if before is not None else now_s
+            self._known[key] = _Loss(since_s, lost, min(lost, missing))  # a scale-out may miss many more
             self._better_s = now_s
             return
         # Somebody removes them already: a ReplicaSet that nobody lowers makes new ones in their place.

@@ -110,6 +110,12 @@ class TestLosses:
         few.saw(seen(ready=2, lost=1, key=SMALL))
         assert few.hold(WEB, planned(DELETION))
 
+    def test_take_no_scale_out_for_a_loss(self, clock: Clock) -> None:
+        """Who has lost one and wants a hundred more has lost one."""
+        few = Losses(clock)
+        few.saw(seen(ready=2, lost=1, wanted=200))
+        assert not few.hold(WEB, planned(DELETION))
+
     def test_hold_until_all_are_available(self, losses: Losses) -> None:
         """Not only until few are missing: the last ones want the API server's time as well."""
         losses.saw(seen(ready=61, lost=60, wanted=62))
