@@ -74,7 +74,7 @@ class Figures:
     def more_soak_soon(self) -> bool:
         """Say whether another replica earns a return in a moment: both go in one step then (R34)."""
         left_s = self.next_soaked_s
-        return left_s is not None and left_s <= min(TOGETHER_S, self.soak_s)
+        return left_s is not None and left_s <= TOGETHER_S
 
     @property
     def releasing(self) -> bool:

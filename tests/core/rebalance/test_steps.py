@@ -28,10 +28,10 @@ class TestTogether:
         )
         return replace(made, **fields)  # type: ignore[arg-type]
 
-    def decided(self, observed: RebalanceInput, soak_s: float = 60.0) -> Decision:
+    def decided(self, observed: RebalanceInput) -> Decision:
         """Decide after a loss, with two replicas wanted on on-demand."""
         state = RebalanceState(last_loss=START - timedelta(hours=1), lost=True)
-        return decide(observed, Policy(on_demand_base=2, soak_s=soak_s), state)
+        return decide(observed, Policy(on_demand_base=2, soak_s=60.0), state)
 
     def test_the_first_waits_for_the_next(self) -> None:
         """No step is spent on one replica when another earns a return in a moment."""
@@ -44,11 +44,6 @@ class TestTogether:
         """Nor for one that has to stand for longer, nor for a fourth when a step takes three."""
         assert self.decided(self.ready_for(61, 54, 54)).on_demand == 9
         assert self.decided(self.ready_for(61, 61, 61, 57)).on_demand == 7
-
-    def test_not_for_longer_than_the_soak(self) -> None:
-        """Where a replica earns a return within seconds, a wait of more than one soak is no moment."""
-        assert self.decided(self.ready_for(3, 1.5), soak_s=2).on_demand == 10
-        assert self.decided(self.ready_for(3, 3), soak_s=2).on_demand == 8
 
     def test_what_is_above_the_surge_goes_at_once(self) -> None:
         """More than N + S is held for no moment."""
