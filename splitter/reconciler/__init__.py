@@ -63,8 +63,11 @@ _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
 _RACE_S, _RACES = 0.025, 6
 # Without the kind of its reports nothing goes on: looked at again after this.
 _KIND_MISSING_S = 10.0
-# What only takes pods away is looked at again after this, while others are still to be raised or to come.
+# What only takes pods away is looked at again after this, while others are still to be raised.
 _CALMER_S = 0.5
+# And after this, while others are still to come: each new pod tells of itself some four times, and each look
+# takes time from them. A node that goes is answered at once all the same.
+_HELD_S = 2.0
 # What is still to be said at the end: a second's worth of statuses. A successor waits for the lease so long.
 _LAST_WORDS_S = 1.0
 # What a reconcile knows of twins that take long to render, until they are there.
@@ -166,9 +169,10 @@ class Reconciler:
         self._take_note(key, planned)
         self._losses.saw(observed)
         self._relief.saw(observed, in_force, planned)
-        if (can_wait(planned) and self._queue.hurried()) or self._losses.hold(key, planned):
+        hurried = can_wait(planned) and self._queue.hurried()
+        if hurried or self._losses.hold(key, planned):
             self._status_writer.post(observed, remembered(planned, observed))
-            self._queue.add_after(key, _CALMER_S)
+            self._queue.rest(key, _CALMER_S if hurried else _HELD_S)
             return
         written: list[Action] = []
         try:

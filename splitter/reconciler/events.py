@@ -9,6 +9,7 @@ Split's status and the log have it too.
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -27,9 +28,11 @@ from splitter.report.events import DONE_S, Said, event, renewed, series
 
 logger = logging.getLogger("splitter.events")
 
-_WAITING = 2_000
+_WAITING = 4_000
 # Events that may still be there to be counted on; about 2 KB each.
 _REMEMBERED = 4_000
+# Events take a tenth of the time, so fewer go out while the API server is slow; but one a second.
+_PAUSE, _LONGEST_PAUSE_S = 9.0, 1.0
 # It has been forgotten, or we may not patch it: then it is a new Event.
 _ANEW = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN})
 
@@ -100,7 +103,9 @@ class EventRecorder:
             self._something.clear()
             while self._waiting:
                 await self._calm()
+                began = time.monotonic()
                 await self._post_next()
+                await asyncio.sleep(pause_s(time.monotonic() - began))
 
     async def flush(self) -> None:
         """Post everything that waits now."""
@@ -139,3 +144,12 @@ class EventRecorder:
         await self._writer.post_event(letter.namespace, {**letter.body, **again})
         letter.there = True
         return "created"
+
+
+def pause_s(took_s: float) -> float:
+    """Return how long to post nothing after an Event that took so long.
+
+    >>> pause_s(0.002), pause_s(0.1), pause_s(30.0)
+    (0.018, 0.9, 1.0)
+    """
+    return min(_LONGEST_PAUSE_S, _PAUSE * took_s)

@@ -51,7 +51,7 @@ class WorkQueue:
         self._rest_s = rest_s
         self._resting: dict[Key, asyncio.TimerHandle] = {}
         self._due: set[Key] = set()  # those that rest and were asked for meanwhile
-        self._briefly: dict[Key, float] = {}  # worked on, and to come again before the usual rest is over
+        self._rests: dict[Key, float] = {}  # worked on, and to rest for other than the usual time afterwards
         self.ranking = Ranking()
         self._urgent: FairQueue[Key, None] = FairQueue(self.ranking.of)
         self._normal: FairQueue[Key, None] = FairQueue()
@@ -140,7 +140,7 @@ class WorkQueue:
         Asked during a reconcile of the key, for less than its rest, it rests no longer than that.
         """
         if key in self._working and delay_s < self._rest_s:
-            self._briefly[key] = delay_s
+            self._rests[key] = delay_s
         loop = asyncio.get_running_loop()
         due = loop.time() + delay_s
         timer = self._timers.get(key)
@@ -149,6 +149,11 @@ class WorkQueue:
         if timer is not None:
             timer.cancel()
         self._timers[key] = loop.call_at(due, self._timer_due, key)
+
+    def rest(self, key: Key, rest_s: float) -> None:
+        """Have a key that is worked on rest for so long afterwards, and come again then."""
+        self._rests[key] = rest_s
+        self.add_after(key, rest_s)
 
     def _timer_due(self, key: Key) -> None:
         self._timers.pop(key, None)
@@ -206,9 +211,9 @@ class WorkQueue:
         if self._rest_s and key not in self._rushed and key not in self._answering:
             loop = asyncio.get_running_loop()
             rest_s = max(self._rest_s, min(_LONGEST_REST_S, _REST_EACH_S * len(self._resting)))
-            self._resting[key] = loop.call_later(self._briefly.get(key, rest_s), self._rested, key)
+            self._resting[key] = loop.call_later(self._rests.get(key, rest_s), self._rested, key)
         self._rushed.discard(key)
-        self._briefly.pop(key, None)
+        self._rests.pop(key, None)
         if (urgent := self._again.pop(key, None)) is not None:
             self.add(key, urgent=urgent)
         if not self._urgent and not self._rushed:

@@ -192,6 +192,25 @@ class TestFailures:
         await town.say(60, LOST)
         assert [method for method, _ in town.posted()] == ["POST", "POST", "POST"]
 
+    async def test_leaves_time_to_others(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+        """After an Event nothing is posted for as long as it took, several times over."""
+        paused = asyncio.Event()
+
+        def pause_s(_took_s: float) -> float:
+            paused.set()
+            return 3600.0
+
+        monkeypatch.setattr(events, "pause_s", pause_s)
+        town.events.tell(source(), NOW, [LOST, Note(Reason.SCALED, "scale 1")])
+        running = asyncio.create_task(town.events.run())
+        async with asyncio.timeout(20):
+            await paused.wait()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(running, 0.1)
+        assert len(town.script.asked) == 1
+        await town.events.flush()
+        assert len(town.script.asked) == 2
+
     async def test_telling_waits_for_nobody(self, town: Town) -> None:
         """Telling is done before anything is sent: a reconcile never waits for an Event."""
         town.events.tell(source(), NOW, [LOST])

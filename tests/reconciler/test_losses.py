@@ -1,4 +1,4 @@
-"""What only takes pods away waits while many replicas are missing after a loss, and never for long."""
+"""What only takes pods away waits after a loss of many until all are available, and never for ever."""
 
 from dataclasses import replace
 
@@ -102,9 +102,27 @@ class TestLosses:
         retry = RetryPods("web-on-demand-1", "uid", NOW)
         assert not losses.hold(WEB, replace(planned(DELETION), retries=(retry,)))
 
-    def test_let_go_when_few_are_missing(self, losses: Losses) -> None:
-        """When most of the new pods are available the dead ones are removed."""
-        losses.saw(seen(ready=32, lost=60, wanted=62))
+    def test_begin_with_many(self, clock: Clock) -> None:
+        """Where few are missing from the beginning a dead pod is removed at once."""
+        few = Losses(clock)
+        few.saw(seen(ready=2, lost=50))
+        assert not few.hold(WEB, planned(DELETION))
+        few.saw(seen(ready=2, lost=1, key=SMALL))
+        assert few.hold(WEB, planned(DELETION))
+
+    def test_take_no_scale_out_for_a_loss(self, clock: Clock) -> None:
+        """Who has lost one and wants a hundred more has lost one."""
+        few = Losses(clock)
+        few.saw(seen(ready=2, lost=1, wanted=200))
+        assert not few.hold(WEB, planned(DELETION))
+
+    def test_hold_until_all_are_available(self, losses: Losses) -> None:
+        """Not only until few are missing: the last ones want the API server's time as well."""
+        losses.saw(seen(ready=61, lost=60, wanted=62))
+        losses.saw(seen(ready=4, lost=2, wanted=4, key=SMALL))
+        assert losses.hold(WEB, planned(DELETION))
+        assert losses.hold(SMALL, planned(DELETION))
+        losses.saw(seen(ready=62, lost=60, wanted=62))
         assert not losses.hold(WEB, planned(DELETION))
         assert not losses.hold(SMALL, planned(DELETION))
 
@@ -114,9 +132,16 @@ class TestLosses:
         losses.saw(known)
         assert not losses.hold(SMALL, planned(LOWERING))
 
-    def test_never_wait_for_long(self, losses: Losses, clock: Clock) -> None:
-        """Where on-demand cannot be had nothing waits for it longer than Kubernetes leaves dead pods."""
-        clock.now_s += 39
+    def test_hold_for_as_long_as_more_become_available(self, losses: Losses, clock: Clock) -> None:
+        """A busy API server takes a minute or two for hundreds of workloads."""
+        for ready in range(2, 20):
+            losses.saw(seen(ready=ready, lost=60, wanted=62))
+            assert losses.hold(WEB, planned(DELETION))
+            clock.now_s += 14
+
+    def test_wait_for_nobody_who_makes_no_progress(self, losses: Losses, clock: Clock) -> None:
+        """Where on-demand cannot be had, or pods take minutes to start, the API server is calm."""
+        clock.now_s += 14
         losses.saw(seen(ready=2, lost=60))
         assert losses.hold(WEB, planned(DELETION))
         clock.now_s += 1
@@ -124,9 +149,41 @@ class TestLosses:
         assert not losses.hold(WEB, planned(DELETION))
         assert not losses.hold(SMALL, planned(DELETION))
 
-    def test_wait_for_no_old_loss(self, losses: Losses, clock: Clock) -> None:
-        """One that has missed replicas for long holds back nobody who loses pods later."""
-        clock.now_s += 40
-        losses.saw(seen(ready=2, lost=0, key=SMALL))
-        losses.saw(seen(ready=2, lost=2, key=SMALL))
+    def test_take_no_flapping_for_progress(self, losses: Losses, clock: Clock) -> None:
+        """A replica that becomes ready again and again was progress once."""
+        losses.saw(seen(ready=3, lost=60, wanted=62))
+        for ready in (2, 3, 2, 3):
+            clock.now_s += 4
+            losses.saw(seen(ready=ready, lost=60, wanted=62))
+        assert not losses.hold(WEB, planned(DELETION))
+
+    def test_wait_for_those_who_lose_later(self, losses: Losses, clock: Clock) -> None:
+        """And no longer for those who made no progress before, few or many."""
+        clock.now_s += 15
+        losses.saw(seen(ready=2, lost=60))
+        losses.saw(seen(ready=2, lost=3, wanted=4, key=SMALL))
+        assert not losses.hold(SMALL, planned(DELETION))
+        losses.saw(seen(ready=2, lost=61, wanted=63))
+        assert losses.hold(SMALL, planned(DELETION))
+
+    def test_never_hold_for_ever(self, losses: Losses, clock: Clock) -> None:
+        """Whatever comes: more losses, more progress."""
+        for lost in range(61, 91):
+            assert losses.hold(WEB, planned(DELETION))
+            clock.now_s += 10
+            losses.saw(seen(ready=2, lost=lost, wanted=100))
+        assert not losses.hold(WEB, planned(DELETION))
+        assert not losses.hold(SMALL, planned(DELETION))
+
+    def test_let_go_who_loses_its_dead_pods(self, losses: Losses) -> None:
+        """Kubernetes has begun to remove them: a twin that is not lowered would make others."""
+        losses.saw(seen(ready=2, lost=59, wanted=62))
+        assert not losses.hold(WEB, planned(LOWERING))
+        assert losses.hold(SMALL, planned(LOWERING))
+
+    def test_forget_who_is_gone(self, losses: Losses) -> None:
+        """Nobody waits for a workload that was deleted, nor for what it missed."""
+        losses.saw(replace(seen(ready=2, lost=60), source=None))
+        losses.saw(seen(ready=4, lost=2, wanted=4, key=SMALL))
+        assert not losses.hold(WEB, planned(DELETION))
         assert not losses.hold(SMALL, planned(DELETION))

@@ -484,6 +484,24 @@ class TestRest:
         assert await take(queue) == B
         assert len(queue) == 0
 
+    async def test_for_as_long_as_is_asked(self) -> None:
+        """Who is to rest longer does, whatever is told of it, and comes then; an urgent call ends it."""
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        assert await take(queue) == A
+        queue.rest(A, self.SHORT_S * 6)
+        queue.done(A)
+        queue.add(A)
+        queue.add_after(B, self.SHORT_S * 3)
+        assert await take(queue) == B
+        assert await take(queue) == A
+        queue.rest(A, self.LONG_S)
+        queue.done(A)
+        queue.add(A)
+        assert len(queue) == 0
+        queue.add(A, urgent=True)
+        assert await take(queue) == A
+
     async def test_timers_rest_too(self) -> None:
         """A look that is due while the key rests comes at the end of the rest."""
         queue = WorkQueue(rest_s=self.SHORT_S)

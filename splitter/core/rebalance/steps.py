@@ -17,6 +17,9 @@ from splitter.core.split_status import RebalanceState
 CHARGED_MAX = 256
 """Lost nodes remembered in the Split by name: 10 kB. Of those beyond, only how many there are."""
 
+TOGETHER_S = 5.0
+"""Replicas of one step become ready one after the other: so long one waits for the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -66,6 +69,12 @@ class Figures:
             starts.append(state.last_loss)  # then a survivor may prove spot, and the others follow fast
         left_s = (soak_s - observed.age_s(since) for since in starts)
         return min((seconds for seconds in left_s if seconds > 0), default=None)
+
+    @property
+    def more_soak_soon(self) -> bool:
+        """Say whether another replica earns a return in a moment: both go in one step then (R34)."""
+        left_s = self.next_soaked_s
+        return left_s is not None and left_s <= TOGETHER_S
 
     @property
     def releasing(self) -> bool:
@@ -251,6 +260,8 @@ def on_demand_replicas(figures: Figures) -> int:
     step = above if resting else max(above, step_replicas(observed.desired, tuning))
     free = spec - observed.on_demand_ready - observed.on_demand_doomed
     spare = max(0, observed.spot_ready + observed.on_demand_ready - observed.desired)
+    if above == 0 and surplus < step and figures.more_soak_soon:
+        return spec
     return spec - min(surplus, step, spare + free)
 
 

@@ -128,9 +128,22 @@ def lags(twin: TwinView) -> bool:
     Only a Deployment surges in a roll. While the controller of a StatefulSet has not seen the last write, all
     pods look as if they were in a roll.
     """
-    held = max(twin.status_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+    held = max(_pods_left(twin), sum(rs.spec_replicas for rs in twin.replica_sets))
     surge = twin.max_surge if is_rolling(twin) and twin.first_ordinal is None else 0
     return held > twin.spec_replicas + surge
+
+
+def _pods_left(twin: TwinView) -> int:
+    """Return how many pods a twin has by its status, which two controllers write one after the other.
+
+    Where they are busy that is seconds behind: pods of a Deployment that are seen to end are left out. A
+    StatefulSet waits for each of them.
+    """
+    if twin.first_ordinal is not None:
+        return twin.status_replicas
+    counted = sum(pod.counts for pod in twin.pods)
+    ending = sum(pod.terminating for pod in twin.pods)
+    return max(counted, twin.status_replicas - ending)
 
 
 def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:

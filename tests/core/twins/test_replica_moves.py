@@ -31,6 +31,37 @@ def towards_twins(observed: Observation, policy: Policy = HALF) -> dict[str, int
     return moves(replica_moves.towards_twins(observed, observed.source, policy, cover=0))
 
 
+class TestLags:
+    """Whether a lowering from 10 to 7 has reached the pods: what goes up meanwhile would be beyond N + S."""
+
+    ENDING = tuple(pod(f"ending-{number}", terminating=True) for number in range(3))
+
+    def test_the_replica_set_has_not_heard_of_it(self) -> None:
+        """Only the Deployment has been lowered."""
+        assert replica_moves.lags(twin(Pool.ON_DEMAND, pods(10), spec_replicas=7))
+
+    def test_the_pods_are_still_there(self) -> None:
+        """Its ReplicaSet has been lowered, and its controller has deleted none or some."""
+        assert replica_moves.lags(twin(Pool.ON_DEMAND, pods(10), spec=7))
+        assert replica_moves.lags(twin(Pool.ON_DEMAND, (*pods(8), *self.ENDING[:2]), spec=7))
+
+    def test_pods_are_seen_to_end(self) -> None:
+        """What two controllers have yet to write into the status is no news."""
+        seen = twin(Pool.ON_DEMAND, (*pods(7), *self.ENDING), spec=7, status_replicas=10)
+        assert not replica_moves.lags(seen)
+
+    def test_of_pods_that_nobody_has_seen_the_status_tells(self) -> None:
+        """Some may not have come through the watch yet."""
+        assert replica_moves.lags(twin(Pool.ON_DEMAND, pods(7), spec=7, status_replicas=10))
+        known = twin(Pool.ON_DEMAND, (*pods(7), *self.ENDING), spec=7, status_replicas=11)
+        assert replica_moves.lags(known)
+
+    def test_a_member_is_there_until_it_has_ended(self) -> None:
+        """A StatefulSet counts it, and waits for it."""
+        seen = twin(Pool.ON_DEMAND, (*pods(7), *self.ENDING), spec=7, status_replicas=10, first_ordinal=0)
+        assert replica_moves.lags(seen)
+
+
 class TestTowardsTheTwins:
     """Taking over: MAKE, else BREAK."""
 
