@@ -119,8 +119,7 @@ def _is_unplaced(figures: Figures) -> bool:
 
 
 def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
-    observed, state, tuning = figures.observed, figures.state, figures.tuning
-    doomed = figures.on_demand_doomed
+    observed, state, doomed = figures.observed, figures.state, figures.on_demand_doomed
     hold = f"hold on-demand at {on_demand}"
     if observed.view_broken:
         yield Note(
@@ -135,28 +134,12 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
             " leaves room only as spot replicas go",
         )
     elif on_demand > figures.need_down + doomed:
-        interval_s = tuning.step_interval_s
-        if state.last_step is not None and observed.age_s(state.last_step) < interval_s:
-            step = step_replicas(observed.desired, tuning)
-            yield Note(
-                Reason.RETURNING,
-                f"{hold}, {figures.need_down + doomed} wanted: the next step of at most {step} comes at"
-                f" {_clock(state.last_step, interval_s)}",
-            )
-        else:
-            yield waiting(
-                f"{hold}, {figures.need_down + doomed} wanted: {observed.spot_ready} spot and"
-                f" {observed.on_demand_ready} on-demand replicas are ready, {observed.desired} are needed",
-            )
+        yield _stepping(figures, f"{hold}, {figures.need_down + doomed} wanted")
     elif on_demand > figures.need_up + doomed and figures.soaked >= observed.spot_ready:
         ready = f"{observed.spot_ready} of {figures.want} spot replicas are ready"
         yield waiting(f"{hold}, {figures.need_up + doomed} needed: {ready}")
     elif on_demand > figures.need_up + doomed:
-        yield Note(
-            Reason.SOAKING,
-            f"{hold}, {figures.need_up + doomed} needed: {figures.soaked} of {observed.spot_ready} ready"
-            f" spot replicas have been ready for {_s(figures.soak_s)}{_next_soaked(figures)}",
-        )
+        yield _soaking(figures, f"{hold}, {figures.need_up + doomed} needed")
     elif on_demand == observed.on_demand_spec and figures.need_up > figures.base:
         reason, why = _said(figures, shortage(figures))
         yield Note(reason, f"{hold}, {figures.base + doomed} wanted: {why}")
@@ -283,6 +266,26 @@ def _soaked(figures: Figures) -> str:
     soak_s = figures.state.soak(figures.policy.soak_s)
     proven = f" (one for the soak of {_s(soak_s)})" if figures.soak_s < soak_s else ""
     return f"{_s(figures.soak_s)}{proven}"
+
+
+def _stepping(figures: Figures, hold: str) -> Note:
+    """Say what the next step down waits for."""
+    observed, last = figures.observed, figures.state.last_step
+    interval_s = figures.tuning.step_interval_s
+    if last is not None and observed.age_s(last) < interval_s:
+        step = step_replicas(observed.desired, figures.tuning)
+        return Note(
+            Reason.RETURNING, f"{hold}: the next step of at most {step} comes at {_clock(last, interval_s)}"
+        )
+    if figures.more_soak_soon:
+        return _soaking(figures, hold)
+    ready = f"{observed.spot_ready} spot and {observed.on_demand_ready} on-demand replicas are ready"
+    return waiting(f"{hold}: {ready}, {observed.desired} are needed")
+
+
+def _soaking(figures: Figures, hold: str) -> Note:
+    ready = f"{figures.soaked} of {figures.observed.spot_ready} ready spot replicas have been ready"
+    return Note(Reason.SOAKING, f"{hold}: {ready} for {_s(figures.soak_s)}{_next_soaked(figures)}")
 
 
 def _next_soaked(figures: Figures) -> str:
