@@ -1,6 +1,5 @@
 """Replicas that prefer spot and stand on on-demand: they come when spot has had room for their soak."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,19 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import ASKED, BEGIN, MINUTE, World, a_minute_later
+from core.relief.world import ASKED, BEGIN, MINUTE, World, every_workload, looked_at, played
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.decide import Relief, relieve
-from splitter.core.relief.model import Amounts, Cluster, PastMove, Resource, Sample, Thresholds, WorkloadLoad
+from splitter.core.relief.model import Amounts, Cluster, PastMove, Resource, Sample, Thresholds
 
 CPU = Thresholds({Resource.CPU: 85.0})
 SOAK_S = 600.0
 SPOT = [f"spot-{n}" for n in range(4)]
 ON_DEMAND = ["od-0", "od-1"]
 WEB = Key(DEPLOYMENT, "shop", "web")
-Change = Callable[[Cluster], Cluster]
 
 
 def strayed(workloads: int = 1, replicas: int = 8, uses: float = 100) -> World:
@@ -38,29 +36,6 @@ def strayed(workloads: int = 1, replicas: int = 8, uses: float = 100) -> World:
 def stray(world: World) -> int:
     """Return how many pods stand on on-demand."""
     return sum(pod.node in world.on_demand for pod in world.pods.values())
-
-
-def played(world: World, minutes: int) -> list[Relief]:
-    """Let minutes pass."""
-    return [world.minute() for _ in range(minutes)]
-
-
-def looked_at(world: World, minutes: int = 12, change: Change = lambda same: same) -> Relief:
-    """Look so often at one moment, a minute apart, without a move; return the last answer."""
-    relief, cluster = Relief(), world.cluster()
-    for _ in range(minutes):
-        cluster = a_minute_later(cluster)
-        relief = relieve(change(cluster), relief, ())
-    return relief
-
-
-def every_workload(**fields: object) -> Change:
-    """Change all workloads of a cluster."""
-
-    def changed(one: WorkloadLoad) -> WorkloadLoad:
-        return replace(one, **fields)  # type: ignore[arg-type]
-
-    return lambda cluster: replace(cluster, workloads=tuple(map(changed, cluster.workloads)))
 
 
 class TestTheScene:

@@ -1,6 +1,5 @@
 """Replicas that crowd a node or zone against their own constraints are spread, and then nothing moves."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import HOST, ZONE, World, a_minute_later
+from core.relief.world import HOST, ZONE, Change, World, a_minute_later, every_workload, looked_at, played
 from splitter.core.hot_nodes import Aim
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.decide import Relief, relieve
-from splitter.core.relief.model import Cluster, Domains, PastMove, Resource, Thresholds, WorkloadLoad
+from splitter.core.relief.model import Domains, PastMove, Resource, Thresholds, WorkloadLoad
 from splitter.core.relief.spread import Crowding, _Spread
 
 CPU = Thresholds({Resource.CPU: 85.0})
@@ -21,7 +20,6 @@ NODES = [f"node-{n}" for n in range(5)]
 WEB = Key(DEPLOYMENT, "shop", "web")
 BY_HOST = SpreadConstraint(HOST, 1, strict=True, selector=())
 BY_ZONE = SpreadConstraint(ZONE, 1, strict=True, selector=())
-Change = Callable[[Cluster], Cluster]
 
 
 def crowd(*held: int, workloads: int = 1, spreads: tuple[SpreadConstraint, ...] = (BY_HOST,)) -> World:
@@ -41,29 +39,6 @@ def crowd(*held: int, workloads: int = 1, spreads: tuple[SpreadConstraint, ...] 
 def counts(world: World, constraint: SpreadConstraint = BY_HOST) -> list[int]:
     """Return how many replicas the domains hold, the fullest first."""
     return sorted(world.count("web", constraint).values(), reverse=True)
-
-
-def played(world: World, minutes: int) -> list[Relief]:
-    """Let minutes pass."""
-    return [world.minute() for _ in range(minutes)]
-
-
-def looked_at(world: World, minutes: int = 12, change: Change = lambda same: same) -> Relief:
-    """Look so often at one moment, a minute apart, without a move; return the last answer."""
-    relief, cluster = Relief(), world.cluster()
-    for _ in range(minutes):
-        cluster = a_minute_later(cluster)
-        relief = relieve(change(cluster), relief, ())
-    return relief
-
-
-def every_workload(**fields: object) -> Change:
-    """Change all workloads of a cluster."""
-
-    def changed(one: WorkloadLoad) -> WorkloadLoad:
-        return replace(one, **fields)  # type: ignore[arg-type]
-
-    return lambda cluster: replace(cluster, workloads=tuple(map(changed, cluster.workloads)))
 
 
 def every_spread(**fields: object) -> Change:

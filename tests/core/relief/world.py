@@ -5,6 +5,7 @@ LeastAllocated, as kube-scheduler does by default). It knows nothing of real use
 deletes the pod that is not ready, or else the one that bears the deletion cost.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -34,6 +35,7 @@ WHOLE = Amounts(8000, 32 * 1024.0**3)
 ASKED = Amounts(100, 1024.0**3 / 4)
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 START_MINUTES = 1
+Change = Callable[[Cluster], Cluster]
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
@@ -288,6 +290,29 @@ def a_minute_later(cluster: Cluster) -> Cluster:
         node_samples={name: replace(one, at=now) for name, one in cluster.node_samples.items()},
         pod_samples={name: replace(one, at=now) for name, one in cluster.pod_samples.items()},
     )
+
+
+def played(world: World, minutes: int) -> list[Relief]:
+    """Let minutes pass."""
+    return [world.minute() for _ in range(minutes)]
+
+
+def looked_at(world: World, minutes: int = 12, change: Change = lambda same: same) -> Relief:
+    """Look so often at one moment, a minute apart, without a move; return the last answer."""
+    relief, cluster = Relief(), world.cluster()
+    for _ in range(minutes):
+        cluster = a_minute_later(cluster)
+        relief = relieve(change(cluster), relief, ())
+    return relief
+
+
+def every_workload(**fields: object) -> Change:
+    """Change all workloads of a cluster."""
+
+    def changed(one: WorkloadLoad) -> WorkloadLoad:
+        return replace(one, **fields)  # type: ignore[arg-type]
+
+    return lambda cluster: replace(cluster, workloads=tuple(map(changed, cluster.workloads)))
 
 
 def piled(thresholds: Thresholds) -> World:
