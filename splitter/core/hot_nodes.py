@@ -17,6 +17,8 @@ class Aim(StrEnum):
     """It prefers spot, and stands on on-demand."""
     SPREAD = "spread"
     """It stands where its own spread constraints allow fewer."""
+    POOL = "pool"
+    """It stands on a node of the other pool. Nobody has to ask for this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,6 +305,7 @@ class Observer:
             edits=record.edits,
             stripped=self._cache.is_stripped(record),
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
+            strays=self._pods.strays(record, replica_sets),
             replica_sets=replica_sets,
         )
 
@@ -387,4 +388,4 @@ def _attachment(record: ReplicaSetRecord, source: SourceView) -> Attachment:
 def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -> bool:
     """Whether `decide` may look at the room: the count walks all spot nodes, so not in each reconcile."""
     lost = split is not None and split.status.rebalance.lost
-    return bool(blocked) or (spot is not None and (lost or spot.is_losing))
+    return bool(blocked) or (spot is not None and (lost or spot.is_losing or bool(spot.strays)))

@@ -4,13 +4,15 @@ A part of `observe`. A pod is bound to a node by name, and names are used again:
 node of that name is the one that runs the pod. Nothing here judges what follows from it.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from splitter.core.model import NodeStatus, PodView
+from splitter.core.model import NodeStatus, PodView, Pool, ReplicaSetView
 from splitter.core.nodes.facts import Health, NodeState, Tier
+from splitter.core.nodes.fit import asks_for
 from splitter.kube.cache import Cache
-from splitter.kube.records import NodeRecord, PodRecord
+from splitter.kube.records import NodeRecord, PodRecord, TwinRecord
 from splitter.kube.unseen import as_the_pod_says
 
 # A kubelet that registers reads the pods of its name, starts them, and has told of them long before.
@@ -71,6 +73,15 @@ class PodViews:
             deletion_cost=record.deletion_cost,
             cost_before=record.cost_before,
             requests=record.requests,
+        )
+
+    def strays(self, twin: TwinRecord, replica_sets: Iterable[ReplicaSetView]) -> frozenset[str]:
+        """Return the UIDs of its pods on nodes of the other pool that its template keeps new ones off."""
+        spot = twin.pool is Pool.SPOT
+        abroad = [pod for rs in replica_sets for pod in rs.pods if pod.node and pod.on_spot is not spot]
+        nodes = {pod.uid: self._cache.nodes.one("name", pod.node) for pod in abroad}
+        return frozenset(
+            uid for uid, node in nodes.items() if node and not asks_for(twin.request, node.state)
         )
 
     @staticmethod

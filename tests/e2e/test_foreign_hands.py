@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.support.shop import LABEL, Shop
+from e2e.support.shop import CAPACITY, LABEL, Shop
 
 pytestmark = pytest.mark.e2e
 
@@ -208,3 +208,24 @@ class TestAfterwards:
             shop.until(lambda: shop.images() == {"web:2": 5}, "5 pods of web:2 and no other")
             assert watched.lowest() >= 5
         assert sorted(rs["spec"]["replicas"] for rs in shop.replica_sets()) == [0, 5]
+
+
+class TestNodeOfAnotherCapacityType:
+    """Somebody corrects the label of a node that pods stand on; no kubelet ends them for that."""
+
+    def test_its_pods_go_to_their_pool(self, split_shop: Shop) -> None:
+        """Make before break, and the others stay."""
+        shop = split_shop
+        node = next(name for name in shop.nodes() if name.startswith("spot"))
+        before = shop.pod_uids()
+        with shop.watch() as watched:
+            shop.sandbox.kubectl("label", "--overwrite", "node", node, f"{CAPACITY}=on-demand")
+            try:
+                shop.wait_split(on_demand=1, spot=3)
+                assert shop.reported("Relieving", "it stands on an on-demand node")
+            finally:
+                shop.sandbox.kubectl("label", "--overwrite", "node", node, f"{CAPACITY}=spot")
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + 1
+        assert len(before - shop.pod_uids()) >= 1
+        assert node not in shop.nodes()

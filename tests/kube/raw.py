@@ -16,7 +16,7 @@ def metadata(
     version: int = 1,
     namespace: str = "shop",
     **fields: Any,  # noqa: ANN401 (fields of metadata)
-) -> dict[str, Any]:
+) -> Raw:
     """Return what every object has; without `uid` it follows from the name."""
     return {
         "name": name,
@@ -91,3 +91,23 @@ def deployment(
         },
         "status": status or {},
     }
+
+
+def node(name: str, version: int) -> Raw:
+    """Return a Ready node."""
+    metadata = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": str(version),
+        "creationTimestamp": "2026-01-05T08:00:00Z",
+    }
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": [condition("Ready")]}}
+
+
+def spot_node(name: str, version: int, ready: str = "True") -> Raw:
+    """Return a node of Karpenter's, Ready or not."""
+    raw = node(name, version)
+    labels = {"karpenter.sh/capacity-type": "spot"}
+    conditions = [{"type": "Ready", "status": ready}]
+    raw["metadata"] = {**raw["metadata"], "labels": labels}
+    return {**raw, "status": {"conditions": conditions}}

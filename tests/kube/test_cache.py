@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from kube.raw import deployment, owner, pod, replica_set
+from kube.raw import deployment, node, owner, pod, replica_set, spot_node
 from splitter.core.model import NodeStatus, PodView
 from splitter.core.names import Key
 from splitter.core.nodes.signals import assess
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
-
-READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def cache() -> Cache:
@@ -38,17 +36,6 @@ def pod_on(node: str, name: str, version: int) -> dict[str, object]:
         "spec": {"nodeName": node, "containers": []},
         "status": {},
     }
-
-
-def node(name: str, version: int) -> dict[str, Any]:
-    """Return a Ready node."""
-    metadata = {
-        "name": name,
-        "uid": f"uid-{name}",
-        "resourceVersion": str(version),
-        "creationTimestamp": "2026-01-05T08:00:00Z",
-    }
-    return {"metadata": metadata, "spec": {}, "status": READY}
 
 
 class TestNodesThatWentUnseen:
@@ -257,19 +244,10 @@ class TestNodesThatWent:
 def machine(name: str, version: int, boot: str) -> dict[str, Any]:
     """Return a Ready node that says which machine it is and when that was started."""
     raw = node(name, version)
-    return {**raw, "status": {**READY, "nodeInfo": {"systemUUID": "machine", "bootID": boot}}}
+    return {**raw, "status": {**raw["status"], "nodeInfo": {"systemUUID": "machine", "bootID": boot}}}
 
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
-
-
-def spot_node(name: str, version: int, ready: str = "True") -> dict[str, Any]:
-    """Return a node of Karpenter's, Ready or not."""
-    raw = node(name, version)
-    labels = {"karpenter.sh/capacity-type": "spot"}
-    conditions = [{"type": "Ready", "status": ready}]
-    raw["metadata"] = {**raw["metadata"], "labels": labels}
-    return {**raw, "status": {"conditions": conditions}}
 
 
 def used(result: Cache) -> dict[str, int]:

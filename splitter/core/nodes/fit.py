@@ -173,14 +173,17 @@ def count_headroom_on(pod: PodRequest, one: NodeHeadroom) -> int:
     return max(0, min(free[name] // amount for name, amount in wanted.items()))
 
 
+def asks_for(pod: PodRequest, node: NodeState) -> bool:
+    """Say whether selector and required affinity let such a replica onto a node, whatever its taints."""
+    return all(node.labels.get(key) == value for key, value in pod.node_selector.items()) and (
+        not pod.affinity or any(term.matches(node) for term in pod.affinity)
+    )
+
+
 def may_run_on(pod: PodRequest, node: NodeState) -> bool:
     """Say whether selector, affinity and taints let such a replica onto a node."""
-    return (
-        all(node.labels.get(key) == value for key, value in pod.node_selector.items())
-        and (not pod.affinity or any(term.matches(node) for term in pod.affinity))
-        and all(
-            any(toleration.tolerates(taint) for toleration in pod.tolerations)
-            for taint in node.taints
-            if taint.effect in {"NoSchedule", "NoExecute"}  # PreferNoSchedule only weighs
-        )
+    return asks_for(pod, node) and all(
+        any(toleration.tolerates(taint) for toleration in pod.tolerations)
+        for taint in node.taints
+        if taint.effect in {"NoSchedule", "NoExecute"}  # PreferNoSchedule only weighs
     )

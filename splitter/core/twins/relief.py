@@ -23,6 +23,7 @@ from splitter.core.relief.move import Moving, Newcomer, Step, StepTaken, next_st
 from splitter.core.relief.thresholds import thresholds_of
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.twins import hints, replica_moves
+from splitter.core.twins.misplaced import misplaced
 from splitter.core.twins.relief_status import created_since, never_fit, remembering
 from splitter.core.twins.write_order import OUR_COST, ordered
 
@@ -46,10 +47,9 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
     keep the new replica off hot nodes; nothing is remembered of these, since they show themselves.
     """
     observed, policy = this.observed, this.policy
-    wanted = observed.hot_nodes.leaves if observed.hot_nodes is not None else None
     calm = planned.step is HandoverStep.RUN and planned.state is State.STEADY and not planned.actions
-    asked = thresholds_of(policy.relief) is not None and observed.reported.relief.current is None
-    if wanted is None or not calm or not asked or _unfit(this):
+    wanted = (misplaced(this) or _wanted(this)) if calm else None
+    if wanted is None or observed.reported.relief.current is not None or _unfit(this):
         return planned
     pairs = [(twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid]
     if not pairs:
@@ -97,6 +97,12 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
         rebalance=state,
         requeue_after_s=POLL_S,
     )
+
+
+def _wanted(this: PlanInput) -> LeavingReplica | None:
+    """Return who is to leave by what was seen of real use, where that is asked for."""
+    hot = this.observed.hot_nodes
+    return hot.leaves if hot is not None and thresholds_of(this.policy.relief) is not None else None
 
 
 def _hinted(
@@ -186,11 +192,10 @@ def _busy(
     observed, hot = this.observed, this.observed.hot_nodes
     # Nor is one believed that begins in the future.
     old = not -SKEW_S <= seconds_between(move.at, observed.now) <= 2 * this.rules.relief.cycle_s
-    held = (
-        "relief is not asked for any more"
-        if hot is None or thresholds_of(this.policy.relief) is None
-        else hot.paused
-    )
+    held = ""
+    if move.aim is not Aim.POOL:
+        asked = hot is not None and thresholds_of(this.policy.relief) is not None
+        held = hot.paused if hot is not None and asked else "relief is not asked for any more"
     reasons = (
         (bool(held), held),
         (this.source.max_surge < 1, "its maxSurge is 0"),
@@ -227,7 +232,10 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
         # The scheduler has no room for it: waiting would have a node bought for it.
         waited_s = inf if first.node_status is NodeStatus.UNBOUND and first.unschedulable_since else unready_s
         # Where it is not known yet which nodes are hot, it is not ready for what follows.
-        newcomer = Newcomer(first.uid, first.available and hot.known, _misplaced(move, first, hot), waited_s)
+        known = hot.known or move.aim is Aim.POOL
+        newcomer = Newcomer(
+            first.uid, first.available and known, _misplaced(move, first, twin, hot), waited_s
+        )
     marked = next(
         (pod.uid for pod in pods if pod.deletion_cost == OUR_COST and pod.cost_before is not None), ""
     )
@@ -246,10 +254,12 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
     )
 
 
-def _misplaced(move: ReliefMove, new: PodView, hot: HotNodes) -> str:
+def _misplaced(move: ReliefMove, new: PodView, twin: TwinView, hot: HotNodes) -> str:
     """Return why the new replica may not stay where it stands; empty where it may, or has no node yet."""
     if new.node is None:
         return ""
+    if move.aim is Aim.POOL:
+        return "stands in the other pool, too" if new.uid in twin.strays else ""
     if move.aim is Aim.SPOT and not new.on_spot:
         return "stands on on-demand, too"
     if move.aim is Aim.SPREAD and (new.node in hot.crowded or new.node_uid == move.node_uid):

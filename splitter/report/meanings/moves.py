@@ -228,8 +228,9 @@ REBALANCING: Final = {
     ),
     Reason.RELIEVING: Meaning(
         "Normal",
-        "`splitter.io/relief`: a replica leaves a hot node, prefers spot and comes from on-demand, or is"
-        " spread as its constraints ask. One more is started first; in placement mode a member is restarted.",
+        "A replica stands in the other pool. Or, by `splitter.io/relief`: it leaves a hot node, prefers spot"
+        " and comes from on-demand, or is spread as its constraints ask. One more is started first; in"
+        " placement mode a member is restarted.",
     ),
     Reason.RELIEVED: Meaning(
         "Normal", "The new replica is ready on another node, and the one that was to leave is gone."

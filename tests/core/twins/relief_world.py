@@ -52,6 +52,8 @@ class Cluster:
     source: SourceView = field(default_factory=lambda: source(N, annotations=ASKED))
     lands_on: str = "cool-1"
     becomes_ready: bool = True
+    fit_spot: int = 0
+    other_nodes: dict[Pool, frozenset[str]] = field(default_factory=lambda: dict.fromkeys(Pool, frozenset()))
     written: list[Action] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     fewest: int = N
@@ -63,7 +65,8 @@ class Cluster:
         twins = {}
         for pool, pods in self.pods.items():
             only = replica_set(f"web-{pool.value}-1", self.specs[pool], pods, attachment=Attachment.ATTACHED)
-            twins[pool] = twin_of(pool, [only], updated=len(pods))
+            strays = frozenset(one.uid for one in pods if one.node in self.other_nodes[pool])
+            twins[pool] = replace(twin_of(pool, [only], updated=len(pods)), strays=strays)
         return observation(
             self.source,
             now=self.now,
@@ -71,6 +74,7 @@ class Cluster:
             spot=twins[Pool.SPOT],
             split=replace(split(), status=self.status),
             hot_nodes=self.hot,
+            fit_spot=self.fit_spot,
             placeholders=tuple(self.hints),
         )
 
