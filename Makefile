@@ -6,8 +6,10 @@ BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 UNIT   := not e2e and not bench and not karpenter and not campaign
-# A test that hangs says where, and fails.
-ENDING := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+# A test that hangs says where, and fails; the others go on. One that cannot even be interrupted ends its process, and
+# with it the run: a process in its place would be given the work that is done, and wait for ever (pytest-xdist 3.8).
+ENDING := --timeout 600 --timeout-method signal --max-worker-restart 0 \
+  -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 # Each has a control plane and a controller of its own, and some 1.3 GiB. More do not make two cores faster.
 WORKERS ?= 8
 E2E     := tests/e2e tests/sandbox tests/test_dockerfile.py
