@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from multiprocessing import forkserver
 from pathlib import Path
 
 from splitter.cli import VERBS
@@ -76,6 +77,8 @@ def _begin(
     os.setsid()
     if sys.platform == "linux":  # as the sandbox's children: nobody outlives the tests
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It keeps the server alive, and the server us: both would outlive tests that end without a word.
+    os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined] # noqa: SLF001
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
