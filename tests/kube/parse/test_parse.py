@@ -684,7 +684,7 @@ class TestSplits:
         status = {
             "state": "Steady",
             "conflict": True,
-            "fights": [READY],
+            "writeConflicts": [READY],
             "rebalance": {"lost": True},
             "policyAnnotations": {"splitter.io/soak": "5m"},
         }
