@@ -227,7 +227,7 @@ admission: $(READY) ## Write manifests/admission anew, where it is made of split
 .PHONY: generated
 generated: admission ## Write anew what is made of tables in the code: pages, parts of the CRD, admission policies
 	SPLITTER_REGENERATE=1 $(BIN)/pytest -q tests/test_architecture.py tests/test_reference.py \
-	  tests/test_rbac_reference.py tests/test_settings.py tests/chart/test_values.py
+	  tests/test_rbac_reference.py tests/settings/test_settings.py tests/chart/test_values.py
 
 .PHONY: format
 format: $(READY) ## Let ruff mend what it can

@@ -21,7 +21,7 @@ _HEAD: Final = """\
 # Settings
 
 <!-- Written by tests/settings_reference.py. To write it anew:
-     SPLITTER_REGENERATE=1 pytest tests/test_settings.py -->
+     SPLITTER_REGENERATE=1 pytest tests/settings/test_settings.py -->
 
 What holds for one installation. Written in a YAML file that `splitter run --settings FILE` names, or in the
 environment: `soak_s: 300` in the file is `SPLITTER_SOAK_S=300` there. The environment wins over the file, the

@@ -11,24 +11,21 @@ from textwrap import indent
 import pytest
 import yaml
 
+from reference_tables import annotations_table, default_of, exits_table, policy_schema, reasons_tables
 from splitter.bundled import bundled_path
-from splitter.cli.exits import exits_table
 from splitter.core import labels_annotations as keys
 from splitter.core.labels_annotations import OWN_ANNOTATIONS
 from splitter.core.labels_annotations.policy import ANNOTATIONS, Level, Policy, parse_policy
-from splitter.core.labels_annotations.reference import annotations_table, default_of, policy_schema
 from splitter.core.labels_annotations.reported import values_of
 from splitter.core.labels_annotations.words import Annotation, reported
 from splitter.core.reasons import Reason
-from splitter.report.meanings import MEANINGS, SECTIONS, reasons_tables
+from splitter.report.meanings import MEANINGS, SECTIONS
 from written import in_step
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _TESTS = "tests/test_reference.py"
-_SINGLE: dict[str, tuple[str, Callable[[], str]]] = {
-    "annotations.md": ("splitter.core.labels_annotations.reference", annotations_table),
-    "commands.md": ("splitter.cli.exits", exits_table),
-}
+_WRITER = "tests/reference_tables.py"
+_SINGLE: dict[str, Callable[[], str]] = {"annotations.md": annotations_table, "commands.md": exits_table}
 
 
 class TestThePages:
@@ -37,12 +34,11 @@ class TestThePages:
     @pytest.mark.parametrize("page", _SINGLE)
     def test_has_its_table(self, page: str) -> None:
         """The page's one table."""
-        writer, table = _SINGLE[page]
-        in_step(REFERENCE / page, writer, _TESTS, [table()])
+        in_step(REFERENCE / page, _WRITER, _TESTS, [_SINGLE[page]()])
 
     def test_reasons_have_theirs(self) -> None:
         """One table under each heading, in the order of the code."""
-        in_step(REFERENCE / "reasons.md", "splitter.report.meanings", _TESTS, list(reasons_tables().values()))
+        in_step(REFERENCE / "reasons.md", _WRITER, _TESTS, list(reasons_tables().values()))
         text = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
         assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == list(SECTIONS)
 
@@ -50,8 +46,7 @@ class TestThePages:
         """A Split's schema has what is reported of the policy, as `kubectl explain` shows it."""
         text = yaml.safe_dump(policy_schema(), sort_keys=False, width=90)
         path = bundled_path("manifests/crd.yaml")
-        writer = "splitter.core.labels_annotations.reference"
-        in_step(path, writer, _TESTS, [indent(text.rstrip(), " " * 20)])
+        in_step(path, _WRITER, _TESTS, [indent(text.rstrip(), " " * 20)])
 
 
 class TestReasons:

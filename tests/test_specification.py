@@ -73,12 +73,8 @@ class TestRules:
         assert not sorted(rules().keys() - cited)
 
     def test_lead_to_a_test(self) -> None:
-        """Every rule names a test that proves it, or is a row of the table that is proven as a whole."""
-        rows = {
-            m[2] for page in PAGES.values() for m in RULE.finditer((ROOT / page).read_text("utf-8")) if m[2]
-        }
-        lost = [number for number, text in rules().items() if number not in rows and not NAMED.search(text)]
-        assert not lost
+        """Every rule names a test that proves it, also a row of the table."""
+        assert not [number for number, text in rules().items() if not NAMED.search(text)]
 
     def test_name_tests_that_exist(self) -> None:
         """Every test and every story that a rule names is there."""

@@ -280,7 +280,7 @@ class TestBug:
 
 
 class TestSettings:
-    """Wrong settings are found before anything is asked of anybody (more: tests/test_settings.py)."""
+    """Wrong settings are found before anything is asked of anybody (more: tests/settings)."""
 
     def test_broken_file(self, started: Started, tmp_path: Path) -> None:
         """A settings file that is wrong is named, with what to write instead, all at once."""

@@ -1,6 +1,6 @@
 """The exit codes of every verb: scripts rely on them, so changing one is a breaking change.
 
-`docs/reference/commands.md` lists them (`exits_table`); `tests/test_reference.py` keeps it in step.
+`docs/reference/commands.md` lists them; `tests/test_reference.py` keeps it in step.
 """
 
 from enum import IntEnum
@@ -37,9 +37,3 @@ MEANINGS: Final = {
     Exit.DIFFERS: "`render --diff`: something would change",
     Exit.INTERRUPTED: "ended by Ctrl-C (`status -w`, whose end that is, leaves with 0)",
 }
-
-
-def exits_table() -> str:
-    """Return the table of exit codes in Markdown."""
-    rows = [f"| {int(code)} | {meaning} |" for code, meaning in MEANINGS.items()]
-    return "\n".join(["| code | meaning |", "|---|---|", *rows])

@@ -26,7 +26,7 @@ _STATUS: Final = (
 )
 _LEASE: Final = ("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions")
 _ENVIRONMENT: Final = "SPLITTER_"
-_SENTENCES: Final = frozenset({"message", "signal", "fighter"})
+_SENTENCES: Final = frozenset({"message", "signal", "conflictingWriter", "fighter"})
 # Of a Split's spec; what is not named is not splitter's.
 _SPLIT_SPEC: Final = ("source", "takeOver", "onDemandOrdinals", "replicas")
 

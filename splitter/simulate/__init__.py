@@ -2,6 +2,6 @@
 
 `read_trace` (or `parse_trace`, `parse_counts`, `parse_outage`) gives a `Trace`; `simulate` plays it
 against a `Contender`, in a small world of pods that take time to start, with the very `decide` that runs
-in the cluster; `compared`, `as_json` and `svg` show the results. `contenders` lists policies worth comparing.
+in the cluster; `compared`, `as_json` and `svg` show the results.
 Nothing here talks to a cluster or reads a clock: the same trace gives the same numbers.
 """

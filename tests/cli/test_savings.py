@@ -1,7 +1,5 @@
 """`splitter savings`: what it adds up, where prices come from, and what it says when they do not come."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,32 +12,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from cli.bills import split
 from listening import Listening
 from splitter.cli import app
-from splitter.cli.bill import as_csv, counted, table
-from splitter.core.split_status.usage import Amount, Usage, UsagePoint, Use
 
 RUN = CliRunner()
-NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
-HOUR = 3600
-HELD = {
-    Use.ON_DEMAND: Amount(2, 500, 512),
-    Use.SPOT: Amount(8, 2000, 2048),
-    Use.DESIRED: Amount(10, 2500, 2560),
-}
-
-
-def split(
-    namespace: str, name: str, usage: object = None, *, since: datetime | None = None
-) -> dict[str, Any]:
-    """Return a Split that has held 2 replicas on on-demand and 8 on spot, for 10 hours."""
-    since = since or NOW - timedelta(hours=10)
-    reported = usage if usage is not None else Usage(since, since, {}, HELD).to_json()
-    return {
-        "metadata": {"namespace": namespace, "name": name},
-        "spec": {"source": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, "takeOver": True},
-        "status": {"state": "Steady", "usage": reported},
-    }
 
 
 def node(name: str, capacity: str, instance_type: str = "m6i.xlarge") -> dict[str, Any]:
@@ -51,60 +28,6 @@ def node(name: str, capacity: str, instance_type: str = "m6i.xlarge") -> dict[st
     }
     size = {"cpu": "4", "memory": "16Gi"}
     return {"metadata": {"name": name, "uid": name, "labels": labels}, "status": {"allocatable": size}}
-
-
-class TestTheBill:
-    def test_sums_of_namespaces_and_of_all(self) -> None:
-        """Two of shop, one of bank."""
-        rows, uncounted = counted(
-            [split("bank", "api"), split("shop", "cart"), split("shop", "web")], NOW, None
-        )
-        assert not uncounted
-        lines = table(rows, None, namespaced=True).splitlines()
-        assert lines[0].split() == [
-            *("WORKLOAD", "SINCE", "ON-DEMAND", "h", "SPOT", "h", "COVER", "h", "SURGE", "h"),
-            *("ON", "SPOT", "SAVED"),
-        ]
-        assert lines[1].split() == [
-            *("bank/api", "2026-11-24", "02:00", "20.0", "80.0", "0.0", "0.0", "80.0%", "56.0%"),
-        ]
-        assert [line.split("  ")[0] for line in lines[4:7]] == ["all of bank", "all of shop", "all"]
-        assert lines[6].split()[3:5] == ["60.0", "240.0"]
-        assert lines[-1].startswith("assumed: a replica on spot costs 0.3")
-
-    def test_a_window(self) -> None:
-        """Only its hours, and the beginning that it really has."""
-        [row], _ = counted([split("shop", "web")], NOW, 2 * HOUR)
-        assert row.saving.replicas(Use.SPOT) == 16
-        assert row.since == NOW - timedelta(hours=2)
-        [row], _ = counted([split("shop", "web")], NOW, 99 * HOUR)
-        assert row.since == NOW - timedelta(hours=10)
-
-    def test_a_window_before_the_last_change(self) -> None:
-        """Between two marks it is told as if it had been used evenly."""
-        day = timedelta(days=1)
-        total = {Use.SPOT: Amount(48 * HOUR)}
-        usage = Usage(NOW - 2 * day, NOW, total, {}, (UsagePoint(NOW - day, {Use.SPOT: Amount(40 * HOUR)}),))
-        [row], _ = counted([split("shop", "web", usage.to_json())], NOW, 12 * HOUR)
-        assert row.saving.replicas(Use.SPOT) == 4
-
-    @pytest.mark.parametrize("broken", ["x", {"since": 1}, {"since": "2026-11-24T12:00:00Z"}, []])
-    def test_what_cannot_be_read_is_named(self, broken: object) -> None:
-        """Of an older splitter, or edited by somebody."""
-        rows, uncounted = counted([split("shop", "web", broken)], NOW, None)
-        assert not rows
-        assert [str(key) for key in uncounted] == ["shop/web"]
-        assert "nothing is counted yet" in table(rows, None, namespaced=False)
-
-    def test_csv(self) -> None:
-        """One line a workload, with every figure."""
-        rows, _ = counted([split("shop", "web")], NOW, None)
-        [line] = csv.DictReader(io.StringIO(as_csv(rows, None, NOW)))
-        assert line["name"] == "web"
-        assert float(line["spotReplicaHours"]) == 80
-        assert float(line["spotVcpuHours"]) == 20
-        assert float(line["desiredGibHours"]) == 25
-        assert float(line["savedShare"]) == pytest.approx(0.56)
 
 
 SPLITS = "/apis/splitter.io/v1alpha1/namespaces/shop/splits"

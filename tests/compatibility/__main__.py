@@ -35,7 +35,7 @@ E2E = (
     "tests/e2e/test_annotation_policies.py",
     "tests/e2e/test_rights.py",
 )
-UNIT = ("tests/core", "tests/kube", "tests/reconciler", "tests/test_settings.py", "tests/test_start.py")
+UNIT = ("tests/core", "tests/kube", "tests/reconciler", "tests/settings", "tests/test_start.py")
 _UNIT_MARKERS = "not e2e and not bench and not karpenter and not campaign"
 
 

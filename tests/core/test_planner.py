@@ -4,72 +4,27 @@ from dataclasses import replace
 
 import pytest
 
-from builders import (
-    ago,
-    free_source,
-    observation,
-    pod,
-    pods,
-    rendered,
-    replica_set,
-    source,
-    split,
-    twin,
-    twin_of,
-)
+from builders import ago, free_source, observation, pod, pods, replica_set, source, split, twin, twin_of
+from core.one_reconcile import DEFAULTS, at_rest, kinds, planned
 from splitter.core.actions import (
     ApplyTwin,
     DeleteReplicaSet,
-    DeleteSplit,
-    DeleteTwin,
     DeleteVanishedPod,
     EnsureSplit,
     HolderKind,
     Park,
-    Reattach,
     RestoreTemplate,
     Scale,
     SetDeletionCost,
-    SetOwnershipMark,
-    SetPaused,
 )
 from splitter.core.handover import Step
-from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Attachment, NodeStatus, Note, Observation, Pool, RelatedObjects
+from splitter.core.model import Attachment, NodeStatus, Observation, Pool, SourceView
 from splitter.core.names import Key
-from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
-from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason, State, VerdictCause
-from splitter.core.rebalance.sentences import waiting
+from splitter.core.planner import policy_in_force
+from splitter.core.reasons import Reason, State
 from splitter.core.split_status import RebalanceState
 from splitter.core.stateful import StatefulView
-from splitter.core.twins.move_limit import keeps_turn
-
-ATTACHED = replica_set("web-1", of=pods(10), attachment=Attachment.ATTACHED)
-DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
-DENIED = Note(Reason.WRITE_DENIED, "exceeded quota", warning=True, cause=VerdictCause.ANOTHER_OBJECT)
-
-
-def planned(observed: Observation, template: str = "v1", **rules: float) -> Plan:
-    """Return the plan of one reconcile."""
-    asked = replace(Rules(defaults=DEFAULTS), **rules)  # type: ignore[arg-type]
-    return plan(observed, policy_in_force(observed, DEFAULTS), rendered(template), asked)
-
-
-def kinds(result: Plan) -> list[type]:
-    """Return the kinds of the writes, in order."""
-    return [type(action) for action in result.actions]
-
-
-def at_rest(**fields: object) -> Observation:
-    """Return a workload split 4 + 6 and at rest, on on-demand and sound spot nodes."""
-    made = observation(
-        sets=[replica_set(spec=0)],
-        on_demand=twin(Pool.ON_DEMAND, pods(4)),
-        spot=twin(Pool.SPOT, pods(6)),
-    )
-    return replace(made, **fields)  # type: ignore[arg-type]
 
 
 class TestExternalSignals:
@@ -87,74 +42,14 @@ class TestExternalSignals:
         assert planned(at_rest(spot=spot, signal_ends_at=ago(-60))).requeue_after_s == 10.0
 
 
-class TestTaking:
-    """From the label to a parked source."""
+class TestGone:
+    """A source that is deleted, or about to be."""
 
-    def test_the_split_is_born_before_the_mark(self) -> None:
-        """An annotation cannot be selected by a watch; a Split can."""
-        result = planned(observation(free_source(), [ATTACHED], split=None))
-        assert kinds(result) == [EnsureSplit, SetOwnershipMark]
-        assert result.verdict.reason is Reason.TAKEN_OVER
-
-    def test_a_refusal_writes_nothing_but_its_report(self) -> None:
-        """Refused and left as it is; the report is written once."""
-        refused = planned(observation(free_source(recreate=True), [ATTACHED], split=None))
-        assert refused.actions == (EnsureSplit(takes_over=False),)
-        assert refused.verdict.reason is Reason.STRATEGY_RECREATE
-        again = planned(observation(free_source(recreate=True), [ATTACHED], split=split(takes_over=False)))
-        assert again.actions == ()
-
-    @pytest.mark.parametrize(
-        ("around", "reason"),
-        [
-            ({"denied": DENIED}, Reason.WRITE_DENIED),
-            ({"related": RelatedObjects(taken_names=("web-spot",))}, Reason.TWIN_NAME_TAKEN),
-            ({"related": RelatedObjects(one_node_claim="uploads")}, Reason.VOLUME_READ_WRITE_ONCE),
-        ],
-    )
-    def test_what_others_mend_is_looked_at_again(self, around: dict[str, object], reason: Reason) -> None:
-        """No watch tells of a quota or of another object: the settings say after how long."""
-        observed = replace(observation(free_source(), [ATTACHED], split=None), **around)  # type: ignore[arg-type]
-        refused = planned(observed, look_again_s=7.0)
-        assert (refused.state, refused.verdict.reason) == (State.REFUSED, reason)
-        assert refused.requeue_after_s == 7.0
-
-    def test_what_the_source_mends_is_waited_for(self) -> None:
-        """Its change is an event: there is nothing to look for before it."""
-        observed = observation(free_source(recreate=True), [ATTACHED], split=None)
-        assert planned(observed, look_again_s=7.0).requeue_after_s is None
-
-    def test_templates_that_do_not_render_refuse(self) -> None:
-        """Before the first write, in the template's own words."""
-        observed = observation(free_source(), [ATTACHED], split=None)
-        broken = Note(Reason.TEMPLATE_INVALID, "line 3", warning=True)
-        result = plan(observed, policy_in_force(observed, DEFAULTS), broken, Rules(defaults=DEFAULTS))
-        assert result.verdict == broken
-        assert result.state is State.REFUSED
-
-    def test_the_pause_carries_a_precondition(self) -> None:
-        """The source is the user's."""
-        result = planned(observation(source(paused=False), [ATTACHED]))
-        assert result.actions == (SetPaused(paused=True, resource_version="rv-web"),)
-        assert not result.write_conflict
-
-    def test_a_foreign_unpause_is_a_write_conflict(self) -> None:
-        """Only with something parked: our own crash between mark and pause is none."""
-        result = planned(observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)]))
-        assert result.write_conflict
-        assert result.verdict.reason is Reason.FOREIGN_UNPAUSE
-
-    def test_the_current_replica_set_is_parked_last(self) -> None:
-        """0.1 s after only the active one is parked, the old image would be resurrected."""
-        old = replica_set("web-0", spec=0, attachment=Attachment.ATTACHED, template="v0")
-        older_running = replica_set("web-00", of=pods(1), attachment=Attachment.ATTACHED, template="v00")
-        current = replica_set("web-1", spec=0, attachment=Attachment.ATTACHED)
-        result = planned(at_rest(replica_sets=(current, older_running, old)))
-        assert [action.name for action in result.actions if isinstance(action, Park)] == [
-            "web-0",
-            "web-00",
-            "web-1",
-        ]
+    @pytest.mark.parametrize("left", [None, source(deleting=True)])
+    def test_nothing_is_written(self, left: SourceView | None) -> None:
+        """The garbage collector takes what it owned: its Split, its twins, its parked ReplicaSets."""
+        result = planned(at_rest(source=left, spot=twin(Pool.SPOT, pods(2, doomed=4))))
+        assert (result.step, result.actions) == (Step.NOTHING, ())
 
 
 class TestRunning:
@@ -289,141 +184,6 @@ class TestABadTemplateInALoss:
         assert (RestoreTemplate in kinds(result)) is restored
 
 
-class TestTurns:
-    """At most `max_concurrent_moves` workloads at a time do what could as well be done later."""
-
-    FULL = Rules(defaults=Policy(on_demand_base=5), max_concurrent_moves=3)
-
-    def planned(self, observed: Observation, **rules: object) -> Plan:
-        """Return the plan of a reconcile in which the policy asks for a base of 5."""
-        asked = replace(self.FULL, **rules)  # type: ignore[arg-type]
-        return plan(observed, policy_in_force(observed, asked.defaults), rendered("v1"), asked)
-
-    def test_another_division_waits(self) -> None:
-        """The same N, divided otherwise: with three others at it nothing is written; the wish is shown."""
-        result = self.planned(at_rest(others_moving=3))
-        assert (result.actions, result.state, result.voluntary) == ((), State.HELD, False)
-        assert result.verdict.reason is Reason.WAITING_FOR_TURN
-        assert (result.wanted_on_demand, result.wanted_spot) == (5, 5)
-        assert result.requeue_after_s is None
-
-    def test_what_is_due_by_time_stays_due(self) -> None:
-        """It is woken for its turn, and before that for its own clocks."""
-        more_spot = Policy(on_demand_base=0, spot_percent=100)
-        waits = self.planned(at_rest(others_moving=3), defaults=more_spot)
-        assert waits.verdict.reason is Reason.WAITING_FOR_TURN
-        assert waits.requeue_after_s == more_spot.grace_s
-
-    def test_begins_when_others_are_done(self) -> None:
-        """It is its turn, or there is no limit."""
-        for one in (
-            self.planned(at_rest(others_moving=2)),
-            self.planned(at_rest(others_moving=99), max_concurrent_moves=0),
-        ):
-            assert kinds(one) == [Scale]
-            assert one.voluntary
-
-    def test_nothing_else_waits(self) -> None:
-        """A loss, a notice, another N: written at once, whoever moves."""
-        doomed = at_rest(others_moving=9, spot=twin(Pool.SPOT, pods(4, doomed=2)))
-        scaled = at_rest(others_moving=9, source=source(12))
-        for observed in (doomed, scaled):
-            result = self.planned(observed)
-            assert any(isinstance(action, Scale) for action in result.actions)
-            assert not result.voluntary
-
-    @pytest.mark.parametrize("base", [3, 4, 5])
-    def test_nor_what_replaces_pods_of_a_drained_node(self, base: int) -> None:
-        """Somebody empties spot nodes by choice: their replicas are made anew before they go."""
-        leaving = tuple(replace(one, voluntary=one.going) for one in pods(4, doomed=2))
-        observed = at_rest(others_moving=9, spot=twin(Pool.SPOT, leaving), fit_spot=9)
-        result = self.planned(observed, defaults=Policy(on_demand_base=base))
-        assert sum(one.replicas - one.was for one in result.raises) >= 2
-
-    @pytest.mark.parametrize(
-        ("state", "cause", "had", "keeps"),
-        [
-            (State.TAKING_OVER, None, False, True),
-            (State.HELD, VerdictCause.ON_THE_WAY, True, True),
-            (State.MOVING, VerdictCause.ON_THE_WAY, True, True),
-            (State.MOVING, VerdictCause.ON_THE_WAY, False, False),
-            (State.HELD, None, True, False),
-            (State.MOVING, None, True, False),
-            (State.STEADY, VerdictCause.ON_THE_WAY, True, False),
-        ],
-    )
-    def test_keeps_its_turn(self, state: State, cause: VerdictCause | None, had: bool, keeps: bool) -> None:
-        """While it is on the way; not for the time of a soak, and not when something happens to it."""
-        verdict = Note(Reason.WAITING_FOR_REPLICAS, "", cause=cause)
-        assert keeps_turn(Plan(Step.RUN, state, verdict), had=had) is keeps
-
-    def test_keeps_it_while_a_set_is_placed(self) -> None:
-        """Its members move one after the other, and the next set waits for that."""
-        waits = waiting("4 of 5 are ready on nodes that stay; waiting for db-3")
-        assert keeps_turn(Plan(Step.PLACE, State.MOVING, waits), had=True)
-
-    def test_gives_it_back_when_its_own_fault_stops_it(self) -> None:
-        """A bad image, a full quota: for hours. A write goes on, so it still moves."""
-        bad = Note(Reason.IMAGE_PULL_FAILED, "")
-        result = Plan(Step.RUN, State.TAKING_OVER, bad, troubles=(bad,))
-        assert not keeps_turn(result, had=True)
-        assert keeps_turn(replace(result, actions=(SetPaused(paused=True, resource_version="7"),)), had=True)
-
-
-class TestGiving:
-    """Back to where it was."""
-
-    def test_without_any_twin_what_is_parked_goes_back(self) -> None:
-        """Labels and hash return in one patch, behind a precondition."""
-        result = planned(observation(source(labelled=False), [replica_set(of=pods(10))]))
-        labels = (("app", "web"), ("pod-template-hash", "1"))
-        assert result.actions == (Reattach("web-1", "rv-web-1", labels, counts=(10, 13)),)
-
-    def test_without_any_pod_the_source_makes_its_own(self) -> None:
-        """Nothing of ours is there."""
-        result = planned(observation(source(labelled=False), [replica_set(spec=0)]))
-        assert result.actions == (SetPaused(paused=False, resource_version="rv-web"),)
-
-    def test_old_revisions_go_back_before_the_traces_go(self) -> None:
-        """Those with a template that is attached already are deleted: two would make a roll."""
-        twice = replica_set("web-2", spec=0)
-        old = replica_set("web-0", spec=0, template="v0")
-        unpaused = source(labelled=False, paused=False)
-        result = planned(
-            observation(
-                unpaused, [ATTACHED, twice, old], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT)
-            )
-        )
-        assert kinds(result) == [DeleteReplicaSet, Reattach]
-
-    def test_the_split_goes_last(self) -> None:
-        """The mark goes after everything it stands for, the Split after the mark."""
-        unpaused = source(labelled=False, paused=False)
-        result = planned(
-            observation(unpaused, [ATTACHED], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
-        )
-        assert kinds(result) == [DeleteTwin, DeleteTwin, SetOwnershipMark]
-
-    def test_in_conflict_the_split_stays(self) -> None:
-        """It says so until the label goes."""
-        conflicted = observation(
-            source(paused=False),
-            [ATTACHED],
-            split=split(conflict=True),
-            on_demand=twin(Pool.ON_DEMAND),
-            spot=twin(Pool.SPOT),
-        )
-        assert DeleteSplit not in kinds(planned(conflicted))
-
-    def test_given_back_in_conflict_nothing_is_touched(self) -> None:
-        """The source is the user's again."""
-        over = observation(
-            source(marked=False, paused=False, paused_by_us=False), [ATTACHED], split=split(conflict=True)
-        )
-        result = planned(over)
-        assert (result.actions, result.state) == ((), State.CONFLICT)
-
-
 class TestThePolicyInForce:
     """Bad input moves nothing."""
 
@@ -442,15 +202,6 @@ class TestThePolicyInForce:
         in_force = policy_in_force(observation(free_source(annotations=caps), split=None), DEFAULTS)
         assert not in_force.valid
         assert in_force.problems[0].reason is Reason.INVALID_POLICY
-
-
-def test_the_write_conflicts_of_today_are_counted() -> None:
-    """Three within ten minutes; older ones are forgotten."""
-    old_and_new = split(write_conflicts=(ago(700), ago(60)))
-    result = planned(
-        observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)], split=old_and_new)
-    )
-    assert "2 of 3" in result.verdict.message
 
 
 class TestTrimming:
@@ -550,77 +301,6 @@ class TestWhileTheControllerLags:
             assert result.actions == ()
 
 
-class TestCreatedAnew:
-    """A source that was never paused was resumed by nobody."""
-
-    def test_is_no_write_conflict(self) -> None:
-        """It has parked ReplicaSets of the one before it, and has not been changed since it was made."""
-        fresh = source(paused=False, generation=1)
-        result = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
-        assert not result.write_conflict
-        assert result.verdict.reason is Reason.PAUSED
-
-
-class TestHeldBack:
-    """A roll that the API server would refuse."""
-
-    def test_writes_nothing_and_asks_again(self) -> None:
-        """No watch tells when a policy or a quota is mended."""
-        result = planned(at_rest(), template="v2")
-        assert rolls(result)
-        denied = Note(Reason.WRITE_DENIED, "no new images today", warning=True)
-        held = held_back(result, denied, 7.0)
-        assert (held.actions, held.verdict, held.state) == ((), denied, State.HELD)
-        assert held.requeue_after_s == 7.0
-        assert not rolls(held)
-        assert held_back(replace(result, requeue_after_s=3.0), denied, 7.0).requeue_after_s == 3.0
-
-
-class TestUnseen:
-    """What a reconcile rests on cannot be listed any more."""
-
-    def test_only_raises(self) -> None:
-        """Of a move between the pools the half is left that asks for more."""
-        observed = at_rest(spot=twin(Pool.SPOT, pods(4, doomed=2)))
-        result = planned(observed)
-        assert result.raises
-        lowers = Scale(HolderKind.DEPLOYMENT, "web-spot", 6, 5, "7")
-        held = unseen(replace(result, actions=(lowers, *result.actions)), observed, "pods")
-        assert held.actions == result.raises
-        assert held.rebalance is not None
-        assert held.rebalance.lost
-        assert held.rebalance.decided == result.raises[0].replicas
-
-    def test_remembers_no_step_that_is_not_taken(self) -> None:
-        """Cover stays where it is, and its next step down is not put off."""
-        soaked = RebalanceState(last_loss=ago(7000), proven=True).to_json()
-        observed = at_rest(
-            on_demand=twin(Pool.ON_DEMAND, pods(10)),
-            spot=twin(Pool.SPOT, pods(6)),
-            split=split(rebalance=soaked),
-        )
-        result = planned(observed)
-        assert [one.replicas < one.was for one in result.actions if isinstance(one, Scale)] == [True]
-        held = unseen(result, observed, "pods")
-        assert held.actions == ()
-        assert held.rebalance is not None
-        assert held.rebalance.last_step is None
-        assert held.rebalance.decided is None  # below what is there, it would look like a forgotten raise
-
-    def test_says_so(self) -> None:
-        """Whoever looks at the Split reads it, though nothing was to be done."""
-        held = unseen(planned(at_rest()), at_rest(), "pods of shop cannot be followed")
-        assert (held.state, held.verdict.reason) == (State.HELD, Reason.CONTROL_PLANE_VIEW)
-        assert "pods of shop" in held.verdict.message
-        assert held.verdict.warning
-
-    def test_is_no_affair_of_who_is_not_split(self) -> None:
-        """Nothing of it is held."""
-        plain = replace(observation(replace(free_source(), labels={})), split=None)
-        result = planned(plain)
-        assert unseen(result, plain, "pods") == result
-
-
 class TestANameUsedAgain:
     """A pod of a machine that is gone, under whose name another one has come up."""
 
@@ -659,26 +339,6 @@ class TestAMemberThatMayStillRun:
             at_rest(spot=twin(Pool.SPOT, (*pods(5), member)), on_demand=twin(Pool.ON_DEMAND, pods(5)))
         )
         assert DeleteVanishedPod in kinds(result)
-
-
-class TestWaiting:
-    """What a controller has not seen yet changes nothing about what is wanted."""
-
-    @pytest.mark.parametrize("before", [State.STEADY, State.HELD, State.ROLLING])
-    def test_for_a_new_image_to_be_seen(self, before: State) -> None:
-        """The division is shown as it is, and the hand-over is not told again."""
-        covered = twin(Pool.ON_DEMAND, pods(6))
-        result = planned(at_rest(source=source(observed=False), on_demand=covered, split=split(state=before)))
-        assert (result.step, result.state) == (Step.WAIT_CONTROLLER, State.MOVING)
-        assert (result.wanted_on_demand, result.wanted_spot) == (4, 6)
-
-    def test_in_the_middle_of_the_take_over(self) -> None:
-        """Held there, with pods parked, it is still on its way."""
-        parked = [replica_set(of=pods(3))]
-        result = planned(
-            at_rest(source=source(observed=False), replica_sets=tuple(parked), split=split(state=State.HELD))
-        )
-        assert (result.step, result.state) == (Step.WAIT_CONTROLLER, State.TAKING_OVER)
 
 
 class TestOneWriteForEach:

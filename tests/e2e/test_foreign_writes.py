@@ -1,6 +1,6 @@
 """What other hands write on a split workload: its mark, its label, its counts, its templates.
 
-Deletions, and fights about the pause, are told by test_foreign_hands.
+Deletions, and conflicts over the pause, are told by test_foreign_hands.
 """
 
 import json

@@ -175,7 +175,7 @@ def is_no_write_conflict(shop: Shop) -> bool:
         for reason in ("ForeignUnpause", "Conflict", "Drift", "IntruderParked")
         for note in shop.events(reason)
     ]
-    return not reported and not shop.status().get("fights") and not shop.status().get("conflict")
+    return not reported and not shop.status().get("writeConflicts") and not shop.status().get("conflict")
 
 
 class TestKilled:

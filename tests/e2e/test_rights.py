@@ -32,7 +32,7 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 GOOD, BAD, MENDED = "web:1", "web:bad", "web:2"
 
 # Not used here, and why it is given all the same.
-AGAIN = "said again after a minute: tests/reconciler/test_events_recorder.py"
+AGAIN = "said again after a minute: tests/reconciler/test_events.py"
 ELSEWHERE = {
     Right("", "karpenter.sh", "nodeclaims", "watch"): "test_karpenter.py has a Karpenter",
     Right("", "events.k8s.io", "events", "patch"): AGAIN,

@@ -114,7 +114,7 @@ def apply_as(database: Database, manager: str, what: JsonObject) -> None:
 
 def write_conflicts(database: Database) -> int:
     """Count the write conflicts that the Split remembers."""
-    return len(database.status().get("fights", ()))
+    return len(database.status().get("writeConflicts", ()))
 
 
 def is_its_users(database: Database) -> bool:
@@ -133,7 +133,7 @@ class TestWriteConflicts:
             for count in (1, 2, 3):
                 database.shop.until(lambda: database.source()["spec"]["replicas"] == 0, "the source at 0")
                 apply_as(database, "ci-pipeline", manifest(3))
-                database.shop.until(lambda: write_conflicts(database) >= count, f"fight {count}")  # noqa: B023 (at once)
+                database.shop.until(lambda: write_conflicts(database) >= count, f"conflict {count}")  # noqa: B023 (at once)
             database.shop.until(lambda: database.status().get("state") == "Conflict", "the Conflict")
             database.shop.until(lambda: is_its_users(database), "all but the Split to be given back")
             assert watched.lowest() >= 3

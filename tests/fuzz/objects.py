@@ -293,8 +293,8 @@ def split(kind: str = "Deployment") -> Raw:
             "reason": "Steady",
             "message": "m",
             "conflict": False,
-            "fights": [READY, CREATED],
-            "fighter": "kubectl",
+            "writeConflicts": [READY, CREATED],
+            "conflictingWriter": "kubectl",
             "policyAnnotations": POLICY,
             "rebalance": {
                 "lost": ["uid-1"],

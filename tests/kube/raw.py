@@ -111,3 +111,40 @@ def spot_node(name: str, version: int, ready: str = "True") -> Raw:
     conditions = [{"type": "Ready", "status": ready}]
     raw["metadata"] = {**raw["metadata"], "labels": labels}
     return {**raw, "status": {"conditions": conditions}}
+
+
+def stateful_set(
+    name: str = "db",
+    *,
+    spec: Raw | None = None,
+    status: Raw | None = None,
+    **fields: Any,  # noqa: ANN401 (fields of metadata)
+) -> Raw:
+    """Return a StatefulSet of 3 pods, all of revision `one`."""
+    return {
+        "kind": "StatefulSet",
+        "metadata": metadata(name, **fields),
+        "spec": {
+            "replicas": 3,
+            "serviceName": "db",
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": []}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+            **(spec or {}),
+        },
+        "status": {
+            "observedGeneration": 1,
+            "replicas": 3,
+            "availableReplicas": 3,
+            "updatedReplicas": 3,
+            "currentRevision": "one",
+            "updateRevision": "one",
+            **(status or {}),
+        },
+    }
+
+
+def written(manager: str, operation: str = "Update", time: str = CREATED) -> Raw:
+    """Return an entry of managedFields that owns spec.replicas."""
+    fields: Raw = {"f:spec": {"f:replicas": {}}}
+    return {"manager": manager, "operation": operation, "time": time, "fieldsV1": fields}

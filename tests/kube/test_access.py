@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from kube.server import Answer, Script, connected, hang_up, json, refusal, silence, text
 from rbac import Right, rules
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.kube.access import check_access
+from splitter.kube.access import check_access, check_connection, patiently
 from splitter.kube.client import Client
 from splitter.kube.paths import REVIEWS, ResourcePath
 
@@ -135,3 +136,64 @@ def test_splits_of_a_newer_version(versions: tuple[str, ...]) -> None:
 def test_splits_of_this_version(versions: tuple[str, ...]) -> None:
     """What is preferred is what counts."""
     assert asyncio.run(check_access(Interrogated(lambda _: True, versions), ())) == ()
+
+
+class TestCheckConnection:
+    async def test_version(self) -> None:
+        """The first request returns the server's version."""
+        script = Script().then(json({"gitVersion": "v1.36.3"}))
+        async with connected(script) as client:
+            assert await check_connection(client) == "v1.36.3"
+        assert script.asked[0].path == "/version"
+
+    @pytest.mark.parametrize(
+        ("answer", "reason", "words"),
+        [
+            (refusal(401, "Unauthorized", "Unauthorized"), Reason.FORBIDDEN, "refuses these credentials"),
+            (refusal(403, "Forbidden", "no"), Reason.FORBIDDEN, "refuses these credentials"),
+            (hang_up(), Reason.API_UNREACHABLE, "does not answer"),
+            (text("not an API", 404), Reason.API_UNREACHABLE, "does not answer"),
+        ],
+    )
+    async def test_failed(self, answer: Answer, reason: Reason, words: str) -> None:
+        """What is wrong is said with the server's address and what to check."""
+        async with connected(Script().then(answer)) as client:
+            with pytest.raises(SplitterError, match=words) as caught:
+                await check_connection(client)
+            assert client.server in str(caught.value)
+        assert caught.value.reason is reason
+
+
+class TestPatience:
+    async def test_until_somebody_answers(self) -> None:
+        """While connections break it is asked again; the first answer counts."""
+        script = Script().then(*[hang_up()] * 6, json({"gitVersion": "v1.36.3"}))
+        async with connected(script) as client:
+            assert await patiently(lambda: check_connection(client), 60) == "v1.36.3"
+        assert len(script.asked) == 7
+
+    async def test_ends(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Afterwards it is said as if it had been asked once; the log has said that it waits, once."""
+        script = Script().then(hang_up())
+        async with connected(script) as client:
+            with pytest.raises(SplitterError, match="does not answer") as caught:
+                await patiently(lambda: check_connection(client), 3)
+        assert caught.value.reason is Reason.API_UNREACHABLE
+        assert len(script.asked) > 4  # more than one question, which is tried four times
+        [waits] = [record.message for record in caplog.records if "asked again for 3 s" in record.message]
+        assert client.server in waits
+
+    async def test_ends_in_the_middle_of_a_question(self) -> None:
+        """A network that swallows everything does not make it longer."""
+        async with connected(Script().then(silence()), timeout_s=60) as client:
+            with pytest.raises(SplitterError, match=r"has not answered for 0\.2 s") as caught:
+                await patiently(lambda: check_connection(client), 0.2)
+        assert caught.value.reason is Reason.API_UNREACHABLE
+
+    async def test_not_with_a_refusal(self) -> None:
+        """Who is refused is told at once: waiting makes no credentials."""
+        script = Script().then(refusal(401, "Unauthorized", "Unauthorized"))
+        async with connected(script) as client:
+            with pytest.raises(SplitterError, match="refuses these credentials"):
+                await patiently(lambda: check_connection(client), 60)
+        assert len(script.asked) == 1

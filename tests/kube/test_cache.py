@@ -6,36 +6,13 @@ from typing import Any
 
 import pytest
 
+from kube.cached import cache, pod_on
 from kube.raw import deployment, node, owner, pod, replica_set, spot_node
 from splitter.core.model import NodeStatus, PodView
 from splitter.core.names import Key
 from splitter.core.nodes.signals import assess
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
-
-
-def cache() -> Cache:
-    """Make a cache that tells nobody."""
-
-    def enqueue(key: Key, *, urgent: bool) -> None:
-        del key, urgent
-
-    return Cache(assess, enqueue)
-
-
-def pod_on(node: str, name: str, version: int) -> dict[str, object]:
-    """Return a pod as it is watched, bound to a node."""
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "shop",
-            "uid": f"uid-{name}",
-            "resourceVersion": str(version),
-            "creationTimestamp": "2026-01-05T09:00:00Z",
-        },
-        "spec": {"nodeName": node, "containers": []},
-        "status": {},
-    }
 
 
 class TestNodesThatWentUnseen:
@@ -248,41 +225,6 @@ def machine(name: str, version: int, boot: str) -> dict[str, Any]:
 
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
-
-
-def used(result: Cache) -> dict[str, int]:
-    """Return the pods that are counted on each spot node with hope."""
-    return {one.node.name: one.used["pods"] for one in result.spot_headroom(NOW)}
-
-
-class TestNodeUsage:
-    """What is promised on the spot nodes that may be healthy."""
-
-    def test_follows_the_pods(self) -> None:
-        """Bound, moved (a name used again), finished or gone: the count of each node is that of now."""
-        result = cache()
-        result.nodes.replace(
-            map(result.nodes.read, [spot_node("a", 1), spot_node("b", 2), node("on-demand", 3)]), None, 4
-        )
-        assert used(result) == {"a": 0, "b": 0}
-        result.pods.upsert(pod_on("a", "one", 10))
-        result.pods.upsert(pod_on("a", "two", 11))
-        assert used(result) == {"a": 2, "b": 0}
-        result.pods.upsert(pod_on("b", "two", 12))
-        assert used(result) == {"a": 1, "b": 1}
-        result.pods.upsert({**pod_on("b", "two", 13), "status": {"phase": "Succeeded"}})
-        result.pods.remove(pod_on("a", "one", 14))
-        assert used(result) == {"a": 0, "b": 0}
-
-    def test_leaves_out_nodes_without_hope(self) -> None:
-        """A node that is NotReady is not walked, and is again when it is back."""
-        result = cache()
-        result.nodes.replace(
-            map(result.nodes.read, [spot_node("a", 1), spot_node("b", 2, ready="Unknown")]), None, 3
-        )
-        assert used(result) == {"a": 0}
-        result.nodes.upsert(spot_node("b", 5))
-        assert used(result) == {"a": 0, "b": 0}
 
 
 class TestView:

@@ -1,9 +1,6 @@
 """The client: what is sent, what is tried again, and in which words a failure comes back."""
 
-import asyncio
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -26,11 +23,7 @@ from kube.server import (
     text,
     watch,
 )
-from splitter.core.errors import SplitterError
-from splitter.core.reasons import Reason
-from splitter.kube.access import check_connection, patiently
 from splitter.kube.client import KIND_MISSING, TOO_LARGE, WRONG_ANSWER, ApiError
-from splitter.kube.connect import connect
 from splitter.kube.paths import ResourcePath
 
 PATH = ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web")
@@ -294,154 +287,6 @@ class TestStreams:
         with pytest.raises(ApiError) as caught:
             await self.lines(open_watch(event("ADDED", {})), silence_s=0.2)
         assert caught.value.status == 0
-
-
-class TestCheckConnection:
-    async def test_version(self) -> None:
-        """The first request returns the server's version."""
-        script = Script().then(json({"gitVersion": "v1.36.3"}))
-        async with connected(script) as client:
-            assert await check_connection(client) == "v1.36.3"
-        assert script.asked[0].path == "/version"
-
-    @pytest.mark.parametrize(
-        ("answer", "reason", "words"),
-        [
-            (refusal(401, "Unauthorized", "Unauthorized"), Reason.FORBIDDEN, "refuses these credentials"),
-            (refusal(403, "Forbidden", "no"), Reason.FORBIDDEN, "refuses these credentials"),
-            (hang_up(), Reason.API_UNREACHABLE, "does not answer"),
-            (text("not an API", 404), Reason.API_UNREACHABLE, "does not answer"),
-        ],
-    )
-    async def test_failed(self, answer: Answer, reason: Reason, words: str) -> None:
-        """What is wrong is said with the server's address and what to check."""
-        async with connected(Script().then(answer)) as client:
-            with pytest.raises(SplitterError, match=words) as caught:
-                await check_connection(client)
-            assert client.server in str(caught.value)
-        assert caught.value.reason is reason
-
-
-class TestPatience:
-    async def test_until_somebody_answers(self) -> None:
-        """While connections break it is asked again; the first answer counts."""
-        script = Script().then(*[hang_up()] * 6, json({"gitVersion": "v1.36.3"}))
-        async with connected(script) as client:
-            assert await patiently(lambda: check_connection(client), 60) == "v1.36.3"
-        assert len(script.asked) == 7
-
-    async def test_ends(self, caplog: pytest.LogCaptureFixture) -> None:
-        """Afterwards it is said as if it had been asked once; the log has said that it waits, once."""
-        script = Script().then(hang_up())
-        async with connected(script) as client:
-            with pytest.raises(SplitterError, match="does not answer") as caught:
-                await patiently(lambda: check_connection(client), 3)
-        assert caught.value.reason is Reason.API_UNREACHABLE
-        assert len(script.asked) > 4  # more than one question, which is tried four times
-        [waits] = [record.message for record in caplog.records if "asked again for 3 s" in record.message]
-        assert client.server in waits
-
-    async def test_ends_in_the_middle_of_a_question(self) -> None:
-        """A network that swallows everything does not make it longer."""
-        async with connected(Script().then(silence()), timeout_s=60) as client:
-            with pytest.raises(SplitterError, match=r"has not answered for 0\.2 s") as caught:
-                await patiently(lambda: check_connection(client), 0.2)
-        assert caught.value.reason is Reason.API_UNREACHABLE
-
-    async def test_not_with_a_refusal(self) -> None:
-        """Who is refused is told at once: waiting makes no credentials."""
-        script = Script().then(refusal(401, "Unauthorized", "Unauthorized"))
-        async with connected(script) as client:
-            with pytest.raises(SplitterError, match="refuses these credentials"):
-                await patiently(lambda: check_connection(client), 60)
-        assert len(script.asked) == 1
-
-
-def kubeconfig(folder: Path, server: str) -> Path:
-    """Write a kubeconfig with two contexts, the second one current."""
-    path = folder / "config"
-    path.write_text(
-        f"""
-apiVersion: v1
-kind: Config
-current-context: here
-clusters:
-- {{name: here, cluster: {{server: "{server}"}}}}
-- {{name: there, cluster: {{server: "http://127.0.0.1:1"}}}}
-users:
-- {{name: me, user: {{token: {TOKEN}}}}}
-contexts:
-- {{name: here, context: {{cluster: here, user: me}}}}
-- {{name: there, context: {{cluster: there, user: me}}}}
-"""
-    )
-    return path
-
-
-class TestConnecting:
-    async def test_kubeconfig(self, tmp_path: Path) -> None:
-        """Server and token come from the current context, for us and for kopf alike."""
-        client = await connect(kubeconfig(tmp_path, "http://127.0.0.1:2"), None, 1.0, 4)
-        credentials = await client.credentials()
-        await client.close()
-        assert client.server == credentials.server == "http://127.0.0.1:2"
-        assert credentials.token == TOKEN
-
-    async def test_another_context(self, tmp_path: Path) -> None:
-        """A named context is used instead of the current one."""
-        client = await connect(kubeconfig(tmp_path, "http://127.0.0.1:2"), "there", 1.0, 4)
-        await client.close()
-        assert client.server == "http://127.0.0.1:1"
-
-    @pytest.mark.parametrize(
-        ("break_it", "context"),
-        [
-            (Path.unlink, None),
-            (lambda path: path.write_text("kind: Config\n"), None),
-            (lambda _: None, "nowhere"),
-            pytest.param(lambda path: path.write_text(""), None),
-            pytest.param(lambda path: path.write_text("a: ["), None),
-            pytest.param(lambda path: path.write_text("some text"), None),
-        ],
-        ids=["missing", "not one", "unknown context", "empty", "no YAML", "no mapping"],
-    )
-    async def test_unusable(
-        self, tmp_path: Path, break_it: Callable[[Path], object], context: str | None
-    ) -> None:
-        """A kubeconfig that cannot be used is named, and no request is sent."""
-        path = kubeconfig(tmp_path, "http://127.0.0.1:2")
-        break_it(path)
-        with pytest.raises(SplitterError, match="cannot be used") as caught:
-            await connect(path, context, 1.0, 4)
-        assert caught.value.reason is Reason.API_UNREACHABLE
-        assert str(path) in str(caught.value)
-
-    @pytest.mark.parametrize(
-        ("without", "used"), [("", "http://proxy.example:3128"), ("10.0.0.1", None), ("*", None)]
-    )
-    async def test_proxy_of_the_environment(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str, used: str | None
-    ) -> None:
-        """The proxy that the environment names is used, for kopf too, unless the server is excepted."""
-        monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
-        monkeypatch.setenv("no_proxy", without)
-        client = await connect(kubeconfig(tmp_path, "https://10.0.0.1:6443"), None, 1.0, 4)
-        credentials = await client.credentials()
-        await client.close()
-        assert credentials.proxy_url == used
-
-    async def test_a_request_starts_no_thread(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The environment is looked at once; for each request it cost more than sending it."""
-        async with serve(Script().then(json({"gitVersion": "v1.36.3"}))) as address:
-            client = await connect(kubeconfig(tmp_path, address), None, 5.0, 4)
-            monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", None)
-            assert await client.get(ResourcePath("/version")) == {"gitVersion": "v1.36.3"}
-            await client.close()
-
-    async def test_no_credentials(self) -> None:
-        """Without a kubeconfig and outside a pod there is nothing to connect with."""
-        with pytest.raises(SplitterError, match="there are no credentials"):
-            await connect(None, None, 1.0, 4)
 
 
 class TestAnswers:

@@ -3,10 +3,11 @@
 import pytest
 
 from builders import source
-from splitter.core.actions import CreatePlaceholder
+from kube.raw import Raw, stateful_set, written
+from splitter.core.actions import CreatePlaceholder, SaveReplicas
 from splitter.core.model import Pool
 from splitter.core.names import Key
-from splitter.kube.payloads import placeholder
+from splitter.kube.payloads import placeholder, released, saved_replicas, template_of_revision
 
 
 class TestPlaceholder:
@@ -33,3 +34,24 @@ class TestPlaceholder:
         made = placeholder(source(), "uid-split", CreatePlaceholder(Pool.SPOT, "spot/4/abc", "{}"))
         assert made["metadata"]["name"] == "web-placeholder"
         assert made["metadata"]["labels"]["splitter.io/source"] == "web"
+
+
+class TestBodies:
+    def test_saving_is_guarded(self) -> None:
+        """It fails when somebody has written since."""
+        assert saved_replicas(SaveReplicas(5, 5, "7"))["metadata"]["resourceVersion"] == "7"
+
+    @pytest.mark.parametrize(
+        ("entries", "kept"),
+        [([written("splitter"), written("kubectl")], [written("kubectl")]), ([written("splitter")], [{}])],
+    )
+    def test_release(self, entries: list[Raw], kept: list[Raw]) -> None:
+        """Our name goes from the writers, too: left there, an apply of its user would be a conflict."""
+        body = released(stateful_set(managedFields=entries))["metadata"]
+        assert body["managedFields"] == kept
+        assert body["annotations"] == {"splitter.io/taken-over": None, "splitter.io/replicas": None}
+
+    def test_template_of_a_revision(self) -> None:
+        """Without the directive that makes it a patch."""
+        data = {"spec": {"template": {"$patch": "replace", "spec": {}, "metadata": {}}}}
+        assert template_of_revision({"data": data}) == {"spec": {}, "metadata": {}}

@@ -179,7 +179,7 @@ def _form(quorum: Quorum) -> tuple[object, ...]:
     reported = (
         status.get("state"),
         status.get("conflict"),
-        status.get("fighter"),
+        status.get("conflictingWriter"),
         len(_write_conflicts(status)),
     )
     return (
@@ -189,7 +189,7 @@ def _form(quorum: Quorum) -> tuple[object, ...]:
 
 
 def _write_conflicts(status: dict[str, object]) -> list[object]:
-    write_conflicts = status.get("fights", [])
+    write_conflicts = status.get("writeConflicts", [])
     return write_conflicts if isinstance(write_conflicts, list) else []
 
 

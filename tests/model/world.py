@@ -179,7 +179,7 @@ def _ends_at_once(cluster: Cluster, pod: Pod, config: Config) -> bool:
 
 def _kept(status: Status) -> Status:
     """Return of a status what a later reconcile reads."""
-    names = ("state", "conflict", "fights", "rebalance", "policyAnnotations")
+    names = ("state", "conflict", "writeConflicts", "rebalance", "policyAnnotations")
     return {name: status[name] for name in names if name in status}
 
 
@@ -409,8 +409,8 @@ def _older_status(cluster: Cluster, status: Status, older: Callable[[int], int])
         return cluster.instant(older(at)).isoformat().replace("+00:00", "Z")
 
     changed = dict(status)
-    if "fights" in status:
-        changed["fights"] = [moved(text) for text in cast("list[str]", status["fights"])]
+    if "writeConflicts" in status:
+        changed["writeConflicts"] = [moved(text) for text in cast("list[str]", status["writeConflicts"])]
     rebalance = dict(cast("Status", status.get("rebalance", {})))
     for name in ("lastLoss", "upSince", "shortSince", "lastStep", "coverSince", "doomedSince"):
         if name in rebalance:

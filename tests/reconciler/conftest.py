@@ -11,7 +11,7 @@ from leaping import LeapingLoop
 # They wait for sockets and processes, which no clock of ours makes faster.
 SERVED: Final = frozenset(
     {
-        "test_events_recorder",
+        "test_events",
         "test_health_checks",
         "test_rendering",
         "test_status_writer",

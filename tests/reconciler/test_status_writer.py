@@ -103,7 +103,7 @@ class TestOverlay:
             "conflict": True,
             "rebalance": {"lost": True},
             "policyAnnotations": {"splitter.io/soak": "5m"},
-            "fights": ["2026-01-05T09:59:00Z"],
+            "writeConflicts": ["2026-01-05T09:59:00Z"],
         }
         decided = status("Moving", **written)
         desk.writer.post(observation(), decided)

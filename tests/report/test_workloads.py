@@ -3,6 +3,7 @@
 import pytest
 from prometheus_client import Metric
 
+from clock import Clock
 from report.shown import counts, figures, series, value
 from splitter.core.names import Key
 from splitter.core.split_status.usage import Amount, Use
@@ -10,17 +11,6 @@ from splitter.report.workloads import Workloads
 
 WEB = Key("Deployment", "shop", "web")
 OF_WEB = {"namespace": "shop", "kind": "Deployment", "name": "web"}
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        """Return the time of now."""
-        return self.now_s
 
 
 class Indexer:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from simulate.policies import SpotHedge, SpotOnly, contenders
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import RebalanceInput, Tuning
-from splitter.simulate.contenders import Rebalancing, SpotHedge, SpotOnly, contenders
+from splitter.simulate.contenders import Rebalancing
 from splitter.simulate.outage import outage_trace
 from splitter.simulate.replay import Assumptions, simulate
 from splitter.simulate.trace import Trace, from_counts, parse_trace, read_trace

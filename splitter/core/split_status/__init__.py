@@ -148,8 +148,10 @@ class SplitStatus(Kept):
     replicas: int | None = kept("replicas", ordinal)
     """Of a StatefulSet: the pods of all holders, for an autoscaler."""
     selector: str = kept("selector", word)
-    write_conflicts: tuple[datetime, ...] = kept("fights", listed(instant, _WRITE_CONFLICTS_MAX), _times)
-    conflicting_writer: str = kept("fighter", text)
+    write_conflicts: tuple[datetime, ...] = kept(
+        "writeConflicts", listed(instant, _WRITE_CONFLICTS_MAX), _times, formerly="fights"
+    )
+    conflicting_writer: str = kept("conflictingWriter", text, formerly="fighter")
     """Who wrote spec.replicas in them; of a Deployment, nobody."""
     conflict: bool = kept("conflict", is_true)
 

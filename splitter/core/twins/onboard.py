@@ -23,7 +23,10 @@ from splitter.core.twins.move_limit import not_yet
 def nothing(this: PlanInput) -> Plan:
     """Say that nothing is to do (H30, or a source without label)."""
     if this.observed.reported.conflict:
-        message = f"given back after a fight {_about_what(this)}; remove the label and set it again to retry"
+        message = (
+            f"given back after write conflicts over {_contested(this)};"
+            " remove the label and set it again to retry"
+        )
         left = (
             [rs for rs in this.observed.attached_as(Attachment.ATTACHED) if rs.marked]
             if this.source.observed
@@ -34,10 +37,10 @@ def nothing(this: PlanInput) -> Plan:
     return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "nothing of splitter's is left"))
 
 
-def _about_what(this: PlanInput) -> str:
+def _contested(this: PlanInput) -> str:
     if this.source.stateful is None:
-        return "about spec.paused"
-    return f"about spec.replicas with {this.observed.reported.conflicting_writer or 'somebody'}"
+        return "spec.paused"
+    return f"spec.replicas with {this.observed.reported.conflicting_writer or 'somebody'}"
 
 
 def consider(this: PlanInput) -> Plan:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from builders import observation, pod, rendered, replica_set, source, split, twin_of
+from core.deployment.owners import N, home, labelled, running
 from splitter.core.actions import (
     AdoptPods,
     ApplyTwin,
@@ -38,10 +39,7 @@ from splitter.core.model import (
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import Tuning
-from splitter.core.twins.forecast import forecast
 
-N = 5
 DEFAULTS = Policy(on_demand_base=2)
 OD, SPOT = Pool.ON_DEMAND, Pool.SPOT
 
@@ -50,24 +48,6 @@ def planned(observed: Observation, template: str = "v1", **made: Any) -> Plan:  
     """Return the plan of one reconcile; `made` is what else is known of the rendered twins."""
     twins = {pool: replace(one, **made) for pool, one in rendered(template).items()}
     return plan(observed, policy_in_force(observed, DEFAULTS), twins, Rules(defaults=DEFAULTS))
-
-
-def running(
-    on_demand: int, spot: int, *, born: bool = False, template_hash: str = "h1"
-) -> tuple[PodView, ...]:
-    """Return ready pods on nodes of both kinds; labelled for their pools or not yet."""
-    made = []
-    for pool, count in ((OD, on_demand), (SPOT, spot)):
-        for n in range(count):
-            label = pool if born else None
-            one = pod(f"{pool}-{n}", on_spot=pool is SPOT, born=label, revision=template_hash)
-            made.append(one)
-    return tuple(made)
-
-
-def home(of: tuple[PodView, ...], **fields: Any) -> ReplicaSetView:  # noqa: ANN401
-    """Return the source's own ReplicaSet."""
-    return replace(replica_set("web-h1", of=of, attachment=Attachment.ATTACHED), **fields)
 
 
 KEPT = replica_set("web-splith1", spec=0)
@@ -88,11 +68,6 @@ def having(pool: Pool, *sets: ReplicaSetView, **fields: Any) -> TwinView:  # noq
     """Return a twin with these ReplicaSets."""
     updated = sum(rs.status_replicas for rs in sets)
     return replace(twin_of(pool, list(sets), updated=updated, max_surge=1), **fields)
-
-
-def labelled(**fields: Any) -> SourceView:  # noqa: ANN401
-    """Return a paused source of N replicas."""
-    return source(N, **fields)
 
 
 def gone_home(**fields: Any) -> SourceView:  # noqa: ANN401
@@ -483,38 +458,3 @@ class TestBringingHome:
         back = home(running(3, 2, born=True))
         result = planned(observation(resumed, [back], **waiting(3, 2)))
         assert len([one for one in result.actions if isinstance(one, LabelPod) and one.pool is None]) == N
-
-
-class TestForecast:
-    """What is said before anything happens."""
-
-    @pytest.mark.parametrize(
-        ("base", "on_demand", "spot", "reported"),
-        [
-            (2, 2, 3, "5 of 5 running pods stay where they are"),
-            (
-                0,
-                5,
-                0,
-                "0 of 5 running pods stay where they are; moved to spot afterwards: 5, in about 3 min",
-            ),
-            (
-                4,
-                2,
-                3,
-                ("3 of 5 running pods stay where they are; moved to on-demand afterwards: 2, in about 60 s"),
-            ),
-        ],
-    )
-    def test_who_stays_and_who_moves(self, base: int, on_demand: int, spot: int, reported: str) -> None:
-        """By the nodes that they are on."""
-        observed = observation(labelled(), [home(running(on_demand, spot))])
-        assert forecast(observed, labelled(), Policy(on_demand_base=base), Tuning()) == reported
-
-    def test_frozen(self) -> None:
-        """Nothing moves."""
-        observed = observation(labelled(), [home(running(5, 0))])
-        assert (
-            forecast(observed, labelled(), Policy(freeze=True), Tuning())
-            == "5 of 5 running pods stay where they are"
-        )

@@ -1,149 +1,24 @@
-"""What is particular about StatefulSets: refusals, N in an annotation, ordinals, partitions."""
+"""What is particular about StatefulSets: N in an annotation, ordinals, steps."""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import KEY, ago, free_source, observation, pod, pods, replica_set, split, twin
+from builders import KEY, ago, observation, pod, pods, replica_set, split, twin
+from core.statefulset.databases import DB, TWINS, database, plan_input, stateful
 from splitter.core.actions import ReleaseSource, SaveReplicas, Scale, ShowReplicas
 from splitter.core.division import base_replicas
-from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.floor import staying_pods
 from splitter.core.handover import Holder, break_, serving_from_the_top
-from splitter.core.labels_annotations import source_of_split, split_name
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.labels_annotations.saved import parse_saved, saved_value
-from splitter.core.model import Mode, NodeStatus, Note, Pool, RelatedObjects, SourceView, SplitView
-from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.plan import PlanInput, PolicyInForce, Rules
+from splitter.core.model import NodeStatus, Pool, RelatedObjects, SplitView
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.stateful import StatefulView
 from splitter.core.statefulset.steps import follow, follow_split, release, save
-from splitter.core.twins.rollout import partition_of
 from splitter.core.twins.steps import run
-
-DB = Key(STATEFUL_SET, "shop", "db")
-TWINS = Policy(mode=Mode.TWINS, on_demand_base="majority")
-
-
-def stateful(spec: int = 5, **fields: Any) -> StatefulView:  # noqa: ANN401 (fields of a view)
-    """Return what only a StatefulSet has: one that nobody has touched."""
-    return replace(StatefulView(spec, spec, spec, ago(500), service="db"), **fields)
-
-
-def database(view: StatefulView | None = None, **fields: object) -> SourceView:
-    """Return a labelled StatefulSet."""
-    view = view or stateful()
-    made = replace(free_source(view.saved if view.saved is not None else view.spec_replicas), key=DB)
-    return replace(made, stateful=view, max_surge=1, max_unavailable=1, **fields)  # type: ignore[arg-type]
-
-
-def plan_input(source: SourceView, **fields: object) -> PlanInput:
-    """Return one reconcile of it."""
-    in_force = PolicyInForce(TWINS, (), {}, valid=True)
-    return PlanInput(observation(source, (), **fields), source, in_force, Note(Reason.DRIFT, ""), Rules())
-
-
-class TestRefusals:
-    """Each says which field or who, and what to change; nothing was scaled."""
-
-    def test_a_plain_one_is_eligible(self) -> None:
-        """Asked to be split into twins, it is."""
-        assert refusal(observation(), database(), TWINS, ()) is None
-
-    def test_it_has_to_be_asked_for(self) -> None:
-        """Twins give its pods other names, so nobody gets them unasked: it is placed, or refused."""
-        assert refusal(observation(), database(), Policy(), ()) is None
-        around = RelatedObjects(unplaceable="there is no policy")
-        refused = refusal(observation(related=around), database(), Policy(), ())
-        assert refused is not None
-        assert (refused.reason, refused.message) == (Reason.PLACEMENT_UNSUPPORTED, "there is no policy")
-
-    @pytest.mark.parametrize(
-        ("fields", "reason", "remedy"),
-        [
-            ({"on_delete": True}, Reason.STRATEGY_ON_DELETE, "spec.updateStrategy.type to RollingUpdate"),
-            ({"deletes_claims": True}, Reason.VOLUMES_DELETED_WHEN_SCALED, "whenScaled to Retain"),
-            ({"claim_templates": ("data", "log")}, Reason.VOLUMES_NOT_SHARED, "volumes=disposable"),
-            ({"declared_by": "argocd-controller"}, Reason.REPLICAS_IN_GIT, "scale the Split db-sts"),
-        ],
-    )
-    def test_is_refused_with_a_remedy(self, fields: dict[str, Any], reason: Reason, remedy: str) -> None:
-        """The sentence says what to do."""
-        refused = refusal(observation(), database(stateful(**fields)), TWINS, ())
-        assert refused is not None
-        assert refused.reason is reason
-        assert remedy in refused.message
-        assert refused.warning
-
-    def test_the_manager_and_the_claims_are_named(self) -> None:
-        """Whoever reads it knows where to look."""
-        git = refusal(observation(), database(stateful(declared_by="kustomize-controller")), TWINS, ())
-        claims = refusal(observation(), database(stateful(claim_templates=("data",))), TWINS, ())
-        assert git is not None
-        assert "kustomize-controller" in git.message
-        assert claims is not None
-        assert "volumeClaimTemplates (data)" in claims.message
-
-    def test_disposable_volumes(self) -> None:
-        """Declared so, they are no obstacle; deleting them with a scale-down still is."""
-        policy = replace(TWINS, disposable_volumes=True)
-        assert refusal(observation(), database(stateful(claim_templates=("tmp",))), policy, ()) is None
-        deletes = database(stateful(claim_templates=("tmp",), deletes_claims=True))
-        refused = refusal(observation(), deletes, policy, ())
-        assert refused is not None
-        assert refused.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
-
-    def test_a_claim_of_somebody_else(self) -> None:
-        """Before anything is made, and told while it is split, as is `whenScaled: Delete`."""
-        policy = replace(TWINS, disposable_volumes=True)
-        around = RelatedObjects(taken_claims={Pool.ON_DEMAND: (0, "tmp-db-on-demand-0")})
-        seen = observation(related=around)
-        for one in (
-            refusal(seen, database(stateful(claim_templates=("tmp",))), policy, ()),
-            objection_while_split(seen, database(stateful(0, saved=5)), policy),
-        ):
-            assert one is not None
-            assert (one.reason, one.warning) == (Reason.CLAIM_NAME_TAKEN, True)
-            assert "tmp-db-on-demand-0 exists and is not splitter's" in one.message
-        deletes = database(stateful(0, saved=5, deletes_claims=True))
-        set_since = objection_while_split(observation(), deletes, policy)
-        assert set_since is not None
-        assert set_since.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
-
-    @pytest.mark.parametrize(
-        ("who", "remedy"),
-        [
-            ("HorizontalPodAutoscaler/db", "kind Split, name db-sts"),
-            ("ScaledObject/db", "kind Split, name db-sts"),
-            ("VerticalPodAutoscaler/db", "set its updateMode to Off"),
-        ],
-    )
-    def test_autoscalers(self, who: str, remedy: str) -> None:
-        """At 0 one of its count stops, and one of its pods finds none."""
-        refused = refusal(observation(related=RelatedObjects(scaled_by=who)), database(), TWINS, ())
-        assert refused is not None
-        assert refused.reason is Reason.AUTOSCALER_ON_SOURCE
-        assert who in refused.message
-        assert remedy in refused.message
-
-    def test_a_split_of_that_name(self) -> None:
-        """A Deployment db-sts has it: nothing is written over it."""
-        around = RelatedObjects(split_of="Deployment/db-sts")
-        refused = refusal(observation(related=around, split=None), database(), TWINS, ())
-        assert refused is not None
-        assert refused.reason is Reason.SPLIT_NAME_TAKEN
-
-    def test_its_peers_are_told(self) -> None:
-        """The Event at the take-over has the old and the new names."""
-        [said] = advice(observation(), database(stateful(first_ordinal=1)))
-        assert said.reason is Reason.IDENTITIES_CHANGE
-        assert "db-1.db becomes db-on-demand-1.db or db-spot-1001.db" in said.message
 
 
 class TestDefaults:
@@ -159,45 +34,6 @@ class TestDefaults:
     def test_a_quorum_outlives_all_of_spot(self, n: int) -> None:
         """For every N more than half are on on-demand, of an even one too."""
         assert 2 * base_replicas(n, TWINS) > n
-
-
-class TestSaved:
-    @given(st.integers(0, 999), st.integers(0, 999))
-    def test_is_read_as_written(self, replicas: int, left: int) -> None:
-        """Both numbers come back."""
-        saved_replicas = parse_saved(saved_value(replicas, left))
-        assert saved_replicas is not None
-        assert (saved_replicas.replicas, saved_replicas.left) == (replicas, left)
-
-    @pytest.mark.parametrize(
-        "text", [None, "", "five", "-1", "true", "[5]", '{"replicas":"5"}', "5.5", "2147483648", "9" * 5000]
-    )
-    def test_nonsense_is_nothing(self, text: str | None) -> None:
-        """What nobody of ours wrote counts as not saved, and N is found elsewhere."""
-        assert parse_saved(text) is None
-
-    def test_the_split_has_a_name_of_its_own(self) -> None:
-        """A Deployment of the same name has another Split."""
-        assert split_name(DB) == "db-sts"
-        assert split_name(Key("Deployment", "shop", "db")) == "db"
-        assert source_of_split(STATEFUL_SET, "shop", "db-sts") == DB
-        copy = source_of_split(STATEFUL_SET, "shop", "db")
-        assert copy == Key("Deployment", "shop", "db")
-
-    @pytest.mark.parametrize(
-        ("spec", "saved", "left", "by_others"),
-        [
-            (5, None, 0, False),
-            (0, 5, 0, False),
-            (3, 5, 3, False),
-            (5, 5, 0, True),
-            (7, 5, 3, True),
-            (0, 5, 3, False),
-        ],
-    )
-    def test_who_wrote_it(self, spec: int, saved: int | None, left: int, by_others: bool) -> None:
-        """Another number than we have left is somebody's N; 0 is nobody's."""
-        assert stateful(spec, saved=saved, left=left).is_written_by_others is by_others
 
 
 class TestSteps:
@@ -336,17 +172,6 @@ class TestShrinking:
         left = break_([holder], floor).get("db", len(order))
         kept = order[len(order) - left :]
         assert max(0, min(sum(kept), left - rolls)) >= min(sure, floor)
-
-
-class TestPartition:
-    @pytest.mark.parametrize(
-        ("partition", "on_demand", "spot"), [(0, 0, 0), (2, 2, 0), (3, 3, 0), (4, 4, 1), (5, 5, 2), (9, 9, 6)]
-    )
-    def test_counts_over_both_twins(self, partition: int, on_demand: int, spot: int) -> None:
-        """Of 5 members, 3 on on-demand: the last ones are on spot, and are the first to be rolled."""
-        source = database(stateful(0, saved=5, partition=partition))
-        assert partition_of(source, TWINS, Pool.ON_DEMAND) == on_demand
-        assert partition_of(source, TWINS, Pool.SPOT) == spot
 
 
 def test_a_split_of_a_deployment_has_no_conflicting_writer() -> None:

@@ -6,11 +6,19 @@ from typing import ClassVar
 import pytest
 
 from builders import NOW, ago, observation, pods, rendered, replica_set, source, twin, twin_of
+from core.statefulset.databases import TWINS, database, stateful
 from splitter.core.desired.compare import withdrawn
 from splitter.core.model import Note, Pool, RolloutOrder, Trouble, TwinView
 from splitter.core.plan import half_rolled
 from splitter.core.reasons import Reason
-from splitter.core.twins.rollout import Circumstances, Roll, is_unfinished, kept_numbers, next_roll
+from splitter.core.twins.rollout import (
+    Circumstances,
+    Roll,
+    is_unfinished,
+    kept_numbers,
+    next_roll,
+    partition_of,
+)
 
 WHERE = Circumstances(
     source=source(),
@@ -263,3 +271,14 @@ class TestHalfRolled:
         """A template that was withdrawn from a twin is no template that it bears."""
         back = replace(on_demand("v2"), rendered_hash=withdrawn(on_demand("v2").rendered_hash))
         assert not half_rolled(observation(source(), on_demand=back, spot=spot()), self.RENDERED)
+
+
+class TestPartition:
+    @pytest.mark.parametrize(
+        ("partition", "on_demand", "spot"), [(0, 0, 0), (2, 2, 0), (3, 3, 0), (4, 4, 1), (5, 5, 2), (9, 9, 6)]
+    )
+    def test_counts_over_both_twins(self, partition: int, on_demand: int, spot: int) -> None:
+        """Of 5 members, 3 on on-demand: the last ones are on spot, and are the first to be rolled."""
+        source = database(stateful(0, saved=5, partition=partition))
+        assert partition_of(source, TWINS, Pool.ON_DEMAND) == on_demand
+        assert partition_of(source, TWINS, Pool.SPOT) == spot

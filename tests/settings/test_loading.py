@@ -1,11 +1,9 @@
 """Settings: where a value comes from, and what a user reads when one is wrong."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from settings_reference import settings_reference
 from splitter.assembly import rules_of
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
@@ -14,8 +12,6 @@ from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.settings import Settings
 from splitter.settings.loading import load_settings
-
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
 
 def message(file: Path | None = None, /, **environment: str) -> str:
@@ -269,17 +265,3 @@ class TestForeignVariables:
         """Variables of other programs, and of the tests, are nobody's settings."""
         environment = {"PATH": "/bin", "SPLITTERS": "1", "SPLITTER_REGENERATE": "1"}
         assert load_settings(environment=environment) == Settings()
-
-
-class TestReference:
-    def test_up_to_date(self) -> None:
-        """docs/reference/settings.md says what the fields say."""
-        if os.environ.get("SPLITTER_REGENERATE"):
-            REFERENCE.write_text(settings_reference(), encoding="utf-8")
-        assert REFERENCE.read_text(encoding="utf-8") == settings_reference()
-
-    def test_every_setting_is_described(self) -> None:
-        """Each field has a sentence."""
-        for name, field in Settings.model_fields.items():
-            assert field.description, name
-            assert field.description.endswith("."), name

@@ -1,13 +1,14 @@
-"""What is written about annotations for people: the table of their page, their schema in the CRD.
-
-`tests/test_reference.py` keeps both in step with the rows (`labels_annotations.policy`).
-"""
+"""The tables of the reference pages, and the schema of `status.policy`: made of the code's own tables."""
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from splitter.cli import exits
 from splitter.core.labels_annotations.policy import ANNOTATIONS, Policy
 from splitter.core.labels_annotations.words import Annotation, reported
+from splitter.core.reasons import Reason
+from splitter.report.meanings import SECTIONS, Meaning
 
 _DEFAULTS: Final = Policy()
 
@@ -43,3 +44,28 @@ def _plain(markdown: str) -> str:
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", markdown).replace("`", "")
     # What begins with a value is left as that is written.
     return f"{text if markdown.startswith('`') else text[0].upper() + text[1:]}."
+
+
+def exits_table() -> str:
+    """Return the table of exit codes in Markdown."""
+    rows = [f"| {int(code)} | {meaning} |" for code, meaning in exits.MEANINGS.items()]
+    return "\n".join(["| code | meaning |", "|---|---|", *rows])
+
+
+def reasons_tables() -> dict[str, str]:
+    """Return the table of each section in Markdown, by its heading."""
+    return {heading: "\n".join(_table(section)) for heading, section in SECTIONS.items()}
+
+
+def _table(section: Mapping[Reason, Meaning]) -> Iterator[str]:
+    columns = ["reason", "type", "what it means", "what to do"]
+    moves = any(meaning.moves for meaning in section.values())
+    if moves:
+        columns.insert(2, "moves")
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for reason, meaning in section.items():
+        cells = [f"`{reason}`", meaning.event, meaning.means, meaning.remedy]
+        if moves:
+            cells.insert(2, meaning.moves)
+        yield "| " + " | ".join(cells).rstrip() + " |"

@@ -1,0 +1,31 @@
+"""Labels that other tools would recognise their own objects by do not go into a twin."""
+
+import pytest
+
+from splitter.core.desired.tracking import is_tracking, portable_labels
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "app.kubernetes.io/instance",
+            "app.kubernetes.io/managed-by",
+            "argocd.argoproj.io/instance",
+            "kustomize.toolkit.fluxcd.io/name",
+            "helm.toolkit.fluxcd.io/name",
+            "helm.sh/chart",
+            "kapp.k14s.io/app",
+            "applyset.kubernetes.io/part-of",
+            "splitter.io/split",
+        ],
+    )
+    def test_tracking(self, key: str) -> None:
+        """Neither copied by the default templates nor let through from any other."""
+        assert portable_labels({key: "x"}) == {}
+        assert is_tracking(key)
+
+    def test_unknown_prefix(self) -> None:
+        """A prefix nobody knows is not copied by default, yet a template's author may write it."""
+        assert portable_labels({"company.example/rules": "x", "app": "web"}) == {"app": "web"}
+        assert not is_tracking("company.example/rules")

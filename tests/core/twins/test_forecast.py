@@ -1,0 +1,44 @@
+"""What a label would do to the pods that run."""
+
+import pytest
+
+from builders import observation
+from core.deployment.owners import home, labelled, running
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.rebalance import Tuning
+from splitter.core.twins.forecast import forecast
+
+
+class TestForecast:
+    """What is said before anything happens."""
+
+    @pytest.mark.parametrize(
+        ("base", "on_demand", "spot", "reported"),
+        [
+            (2, 2, 3, "5 of 5 running pods stay where they are"),
+            (
+                0,
+                5,
+                0,
+                "0 of 5 running pods stay where they are; moved to spot afterwards: 5, in about 3 min",
+            ),
+            (
+                4,
+                2,
+                3,
+                ("3 of 5 running pods stay where they are; moved to on-demand afterwards: 2, in about 60 s"),
+            ),
+        ],
+    )
+    def test_who_stays_and_who_moves(self, base: int, on_demand: int, spot: int, reported: str) -> None:
+        """By the nodes that they are on."""
+        observed = observation(labelled(), [home(running(on_demand, spot))])
+        assert forecast(observed, labelled(), Policy(on_demand_base=base), Tuning()) == reported
+
+    def test_frozen(self) -> None:
+        """Nothing moves."""
+        observed = observation(labelled(), [home(running(5, 0))])
+        assert (
+            forecast(observed, labelled(), Policy(freeze=True), Tuning())
+            == "5 of 5 running pods stay where they are"
+        )

@@ -1,0 +1,23 @@
+"""The settings, and their reference page."""
+
+import os
+from pathlib import Path
+
+from settings_reference import settings_reference
+from splitter.settings import Settings
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+
+
+class TestReference:
+    def test_up_to_date(self) -> None:
+        """docs/reference/settings.md says what the fields say."""
+        if os.environ.get("SPLITTER_REGENERATE"):
+            REFERENCE.write_text(settings_reference(), encoding="utf-8")
+        assert REFERENCE.read_text(encoding="utf-8") == settings_reference()
+
+    def test_every_setting_is_described(self) -> None:
+        """Each field has a sentence."""
+        for name, field in Settings.model_fields.items():
+            assert field.description, name
+            assert field.description.endswith("."), name
