@@ -32,8 +32,8 @@ _OPEN_S = 60.0
 _OPENS_EVERY_S = 600.0
 # Many that start at once take longer than one did.
 _STARTS = 2.0
-# For replacements at least, and for a pod to end at most at the cost of its replacement: who drains asks again
-# after five seconds, the others are for its last requests.
+# So long replacements have at least, and so long a pod has to end in any case: who drains asks again after
+# five seconds, and the others are for its last requests.
 _LEAST_S = 10.0
 
 

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import LONG_AGO_S, ago, observation, pod, pods, rendered, replica_set, source, split, twin, twin_of
+from builders import (
+    LONG_AGO_S,
+    ago,
+    observation,
+    pod,
+    pods,
+    rendered,
+    replica_set,
+    source,
+    split,
+    twin,
+    twin_of,
+)
 from splitter.core.actions import Action, Scale, SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
@@ -60,7 +72,7 @@ def doomed(name: str = "going", **fields: Any) -> PodView:  # noqa: ANN401 (fiel
 
 
 def announced(since_s: float, *going: PodView, starts_s: tuple[int, ...] = ()) -> Observation:
-    """Return it so long after the first sign, its budget raised; `starts_s`: what is learned of its starts."""
+    """Return it so long after the first sign, its budget raised; `starts_s`: what its starts took."""
     learned = StartTimes(until=ago(LONG_AGO_S), on_demand=PoolStarts(start_s=starts_s))
     seen = at_rest(*going, budgets=(replace(OURS, min_available=N),))
     rebalance = RebalanceState(doomed_since=ago(since_s)).to_json()
