@@ -158,7 +158,9 @@ def let_in(one: Candidate) -> frozenset[str]:
 
 def _stand(spreads: list[_Spread]) -> str:
     """Return how they stand, in short: of each constraint how many domains there are, and what each holds."""
-    held = [(len(one.load.domains.all), sorted(one.replicas.items())) for one in spreads]
+    counted = ((one.load.constraint.key, len(one.load.domains.all), one.replicas) for one in spreads)
+    # Sorted: in which order the twins are found may change with a restart.
+    held = sorted((key, domains, sorted(replicas.items())) for key, domains, replicas in counted)
     return shortened(Aim.SPREAD.value, held)
 
 

@@ -64,8 +64,8 @@ def why_not_begun(this: PlanInput, wanted: LeavingReplica) -> str:
     observed, policy = this.observed, this.policy
     if why := _unfit(this):
         return why
-    found = ((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
-    twin, pod = next(found, (None, None))
+    pairs = ((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
+    twin, pod = next(pairs, (None, None))
     if twin is None or pod is None or not pod.available:
         return "its replica is not available any more"
     if has_rival(twin.pods, pod):
