@@ -143,7 +143,7 @@ def proceeded(
         to = next((pod for pod in created_since(move, twin.pods) if not step.taken_back), None)
         # What else ends a move passes by itself, and says nothing of where the next replica would be placed.
         undone = step.taken_back and not busy and moving.spec == moving.wanted
-        vain = undone or move.taken_back or is_refused(observed)
+        vain = (undone or move.taken_back or is_refused(observed)) and not _is_unhinted(observed, move)
         return _ended(this, move, step.why, taken_back=step.taken_back, to=to, vain=vain)
     return _written(this, move, decision, twin, step)
 
@@ -178,6 +178,11 @@ def _busy(
 
 def _twin_of(observed: Observation, move: ReliefMove) -> TwinView | None:
     return next((twin for twin in observed.twins if twin.pool.value == move.pool), None)
+
+
+def _is_unhinted(observed: Observation, move: ReliefMove) -> bool:
+    """Whether nothing kept the new replica off hot nodes, where something should: with a hint it may help."""
+    return move.aim is Aim.COOL and observed.hot_nodes is not None and bool(observed.hot_nodes.unhinted)
 
 
 def _is_raised(move: ReliefMove, twin: TwinView) -> bool:

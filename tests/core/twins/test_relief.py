@@ -34,7 +34,7 @@ TO_SPREAD = HotNodes(
     leaves=LeavingReplica("uid-web-spot-0", CROWDED, aim=Aim.SPREAD),
     crowded=frozenset({"hot-1"}),
 )
-TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, aim=Aim.SPOT))
+TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, aim=Aim.SPOT, stand="so"))
 
 
 class TestMove:
@@ -156,8 +156,14 @@ class TestMove:
 
     @pytest.mark.parametrize(
         ("fields", "stand"),
-        [({"lands_on": "hot-1"}, "so"), ({"becomes_ready": False}, "so"), ({}, "")],
-        ids=["hot", "unready", "helped"],
+        [
+            ({"lands_on": "hot-1"}, "so"),
+            ({"becomes_ready": False}, "so"),
+            ({"lands_on": "hot-1", "hot": replace(WANTED, unhinted="no hint: pods is forbidden")}, ""),
+            ({"lands_on": "od-7", "hot": replace(TO_SPOT, unhinted="no hint: pods is forbidden")}, "so"),
+            ({}, ""),
+        ],
+        ids=["hot", "unready", "hot without a hint", "off spot without a hint", "helped"],
     )
     def test_how_all_stood_is_kept_where_it_was_in_vain(self, fields: dict[str, object], stand: str) -> None:
         """For a day, and not a minute longer; who turns relief off has it forgotten."""
