@@ -22,6 +22,7 @@ from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState
+from splitter.core.start_times import cover_s
 
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})
@@ -29,6 +30,11 @@ _GONE = frozenset({Step.CLEAN_UP, Step.RELEASE})
 # Karpenter looks every 10 s, and once more 15 s later before it takes what it found.
 _OPEN_S = 60.0
 _OPENS_EVERY_S = 600.0
+# Many that start at once take longer than one did.
+_STARTS = 2.0
+# So long replacements have at least, and so long a pod has to end in any case: who drains asks again after
+# five seconds, and the others are for its last requests.
+_LEAST_S = 10.0
 
 
 def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
@@ -162,7 +168,8 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
         # A quota that is full lets no replacement come before the eviction: one goes, and its place is free.
         keeps = max(0, replicas - 1) if refused else replicas
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
-        stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance)) is not None]
+        start_s = cover_s(this.in_force.starts)
+        stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance, start_s)) is not None]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(stop <= now for stop in stops)
         left_s = min((seconds_between(now, stop) for stop in stops if stop > now), default=None)
@@ -188,10 +195,21 @@ def _opens(this: PlanInput) -> tuple[bool, float]:
     return (True, _OPEN_S - into_s) if into_s < _OPEN_S else (False, _OPENS_EVERY_S - into_s)
 
 
-def _stop(pod: PodView, state: RebalanceState | None) -> datetime | None:
-    """Return when a pod has to begin to end, so that it has ended when its machine goes (G6)."""
+def _stop(pod: PodView, state: RebalanceState | None, start_s: int | None) -> datetime | None:
+    """Return from when on a pod's eviction waits for no replacement, so that it ends before its machine (G6).
+
+    That is its whole grace before the end; later where replacements need longer and still start in time. They
+    are given two starts, or half of the notice where no start was seen (docs/adr/0080).
+    """
     end = pod.deadline
     since = state.doomed_since if state is not None and pod.on_spot else None  # it is of spot alone
     if end is None and pod.notice_s is not None and since is not None:
         end = since + timedelta(seconds=pod.notice_s)
-    return end - timedelta(seconds=pod.termination_s) if end is not None else None
+    if end is None:
+        return None
+    stop = end - timedelta(seconds=pod.termination_s)
+    notice_s = seconds_between(since, end) if since is not None else 0.0
+    if since is None or (start_s or 0) > notice_s:
+        return stop
+    waits_s = notice_s / 2 if start_s is None else max(_STARTS * start_s, _LEAST_S)
+    return max(stop, since + timedelta(seconds=min(waits_s, notice_s - _LEAST_S)))

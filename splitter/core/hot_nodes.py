@@ -32,6 +32,8 @@ class LeavingReplica:
     """The nodes that a hint is to keep the new one off; none: no hint is given, or it was asked for."""
     crowded: frozenset[str] = frozenset()
     """On which nodes it would be spread no better."""
+    stand: str = ""
+    """How replicas and nodes stand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,7 @@ class HotNodesWatch:
                 one.to_node_uid,
                 one.taken_back,
                 one.aim,
+                one.stand if one.ended is not None and one.taken_back else "",
             )
             for one in remembered.moves
             if seconds_between(observed.now, one.at) < SKEW_S  # of the future is what somebody made up
@@ -272,7 +273,10 @@ class HotNodesWatch:
             asked = _requests_of(wanted.pod_uid, cluster)
             why = await lacks_room(self._reader, wanted.workload.namespace, len(keep_off), asked)
             keep_off, unhinted = ((), f"{_NO_HINT}: {why}") if why else (keep_off, "")
-        return LeavingReplica(wanted.pod_uid, wanted.why, wanted.aim, keep_off, wanted.crowded), unhinted
+        leaves = LeavingReplica(
+            wanted.pod_uid, wanted.why, wanted.aim, keep_off, wanted.crowded, wanted.stand
+        )
+        return leaves, unhinted
 
 
 def watch_of(

@@ -7,8 +7,22 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from builders import ago, observation, pod, pods, rendered, replica_set, source, split, twin, twin_of
+from builders import (
+    LONG_AGO_S,
+    ago,
+    observation,
+    pod,
+    pods,
+    rendered,
+    replica_set,
+    source,
+    split,
+    twin,
+    twin_of,
+)
 from splitter.core.actions import Action, Scale, SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
@@ -18,7 +32,7 @@ from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Po
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.split_status import RebalanceState
+from splitter.core.split_status import PoolStarts, RebalanceState, StartTimes
 
 N = 10
 OURS = BudgetView("web-guard", "uid-guard", is_ours=True, min_available=N - 1, selector=())
@@ -55,6 +69,14 @@ def at_rest(
 def doomed(name: str = "going", **fields: Any) -> PodView:  # noqa: ANN401 (fields of PodView)
     """Return a spot pod on a node that is about to go."""
     return pod(name, NodeStatus.DOOMED, on_spot=True, **fields)
+
+
+def announced(since_s: float, *going: PodView, starts_s: tuple[int, ...] = ()) -> Observation:
+    """Return it so long after the first sign, its budget raised; `starts_s`: what its starts took."""
+    learned = StartTimes(until=ago(LONG_AGO_S), on_demand=PoolStarts(start_s=starts_s))
+    seen = at_rest(*going, budgets=(replace(OURS, min_available=N),))
+    rebalance = RebalanceState(doomed_since=ago(since_s)).to_json()
+    return replace(seen, split=split(state="Steady", rebalance=rebalance, starts=learned))
 
 
 def planned(seen: Observation) -> Plan:
@@ -153,7 +175,7 @@ class TestRaised:
         """By the deadline of its node, less what it needs to end."""
         late = doomed("late", deadline=ago(-20), termination_s=30)
         later = doomed("later", deadline=ago(-90), termination_s=30)
-        result = planned(at_rest(late, later, budgets=(replace(OURS, min_available=N),)))
+        result = planned(announced(40, late, later))
         assert budgets(result) == [N - 1]
         assert result.requeue_after_s is not None
         assert result.requeue_after_s <= 60
@@ -161,9 +183,59 @@ class TestRaised:
     def test_lets_no_more_go_than_have_to_end(self) -> None:
         """Of whom a replacement is ready already: the others have none, and wait."""
         late = doomed("late", deadline=ago(-20), termination_s=30)
-        seen = at_rest(late, budgets=(replace(OURS, min_available=N),))
-        ready = replace(seen, on_demand=twin(Pool.ON_DEMAND, pods(5)))
+        ready = replace(announced(40, late), on_demand=twin(Pool.ON_DEMAND, pods(5)))
         assert budgets(planned(ready)) == []
+
+    @pytest.mark.parametrize(
+        ("starts_s", "termination_s", "waits_s"),
+        [
+            ((3,), 60, 10),  # it never ends in time, so replacements come first: ten seconds at least
+            ((0, 8), 60, 16),  # or two starts
+            ((18,), 60, 20),  # but ten seconds are its own
+            ((30,), 60, 20),  # also where the replacement is ready when the machine goes, and not before
+            ((31,), 60, 0),  # too late for any of them: it has what is left of its grace
+            ((), 60, 15),  # nobody knows
+            ((8,), 20, 16),  # it would end in time, and all would be gone before there is another
+            ((8,), 12, 18),  # there is time for both
+            ((8,), 2, 28),
+        ],
+    )
+    def test_lets_go_when_replacements_had_time_to_start(
+        self, starts_s: tuple[int, ...], termination_s: int, waits_s: int
+    ) -> None:
+        """Of a notice of 30 s: no grace is longer than what is left then, and a gap costs all of them."""
+        going = doomed(notice_s=30.0, termination_s=termination_s)
+        if waits_s:
+            result = planned(announced(waits_s - 1, going, starts_s=starts_s))
+            assert budgets(result) == []
+            assert result.requeue_after_s is not None
+            assert result.requeue_after_s <= 1
+        assert budgets(planned(announced(waits_s, going, starts_s=starts_s))) == [N - 1]
+
+    @given(
+        notice_s=st.integers(1, 300),
+        termination_s=st.integers(0, 600),
+        starts_s=st.lists(st.integers(0, 400), max_size=3).map(tuple),
+        share=st.floats(0, 1),
+    )
+    def test_at_any_notice(
+        self, notice_s: int, termination_s: int, starts_s: tuple[int, ...], share: float
+    ) -> None:
+        """Nobody is let go before its replacement may be there, but where ten seconds or less are left.
+
+        Nobody waits longer than two starts, or half of the notice, if that leaves less than its grace.
+        """
+        since_s = share * notice_s
+        going = doomed(notice_s=float(notice_s), termination_s=termination_s)
+        lets_go = budgets(planned(announced(since_s, going, starts_s=starts_s))) == [N - 1]
+        left_s = notice_s - since_s
+        if left_s > termination_s:
+            assert not lets_go
+        if starts_s and since_s < min(max(starts_s), notice_s - 10) and max(starts_s) <= notice_s:
+            assert not lets_go
+        most_s = max(10, 2 * max(starts_s)) if starts_s else notice_s / 2
+        if left_s <= termination_s and (left_s <= 10 or since_s >= most_s):
+            assert lets_go
 
     def test_while_the_source_s_controller_is_slow(self) -> None:
         """A raise does not wait for it, so nor does what comes before."""

@@ -272,6 +272,25 @@ class TestWatch:
         one.watch.saw(observed, in_force, replace(planned, state=State.MOVING))
         assert one.look(4).leaves is None
 
+    @pytest.mark.parametrize(
+        ("hours", "taken_back", "leaves"), [(2, True, False), (2, False, True), (25, True, True)]
+    )
+    def test_what_was_in_vain_is_known_from_the_split(
+        self, hours: int, *, taken_back: bool, leaves: bool
+    ) -> None:
+        """Also after a restart: for a day, of a move that was taken back."""
+        before = Watch()
+        before.watch.saw(*seen())
+        wanted = before.look(3).leaves
+        assert wanted is not None
+        at = NOW - timedelta(hours=hours)
+        undone = replace(MOVE, at=at, ended=at, taken_back=taken_back, stand=wanted.stand)
+        one = Watch()
+        one.watch.saw(*seen(split=split(relief=ReliefStatus(moves=(undone,)))))
+        view = one.look(4)
+        assert (view.leaves is not None) is leaves
+        assert ("a move has not helped" in view.left) is not leaves
+
     def test_moves_of_the_future_bound_nobody(self) -> None:
         """Whoever may write a status may write any move into it: it keeps no node and no workload back."""
         one = Watch()

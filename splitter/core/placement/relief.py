@@ -167,4 +167,4 @@ def landed(observed: PlacementInput, move: ReliefMove, hot: HotNodes) -> tuple[R
         )
         return replace(over, taken_back=True), Note(Reason.RELIEF_UNDONE, message, warning=True)
     message = f"{move.pod} has left {move.node}, and is ready on {pod.node}"
-    return replace(over, to_node_uid=pod.node_uid), Note(Reason.RELIEVED, message)
+    return replace(over, to_node_uid=pod.node_uid, stand=""), Note(Reason.RELIEVED, message)

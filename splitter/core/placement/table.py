@@ -176,7 +176,7 @@ def _relieved(this: PlanInput, members: PlacementInput, placed: Placed) -> tuple
     placed = relief.relieved(members, placed, hot.leaves, pool, this.rules.tuning)
     if placed.evict is None or (restart := relief.begun(observed, pod, pool, source.replicas)) is None:
         return placed, None
-    return placed, remembering(this, restart)
+    return placed, remembering(this, replace(restart, stand=hot.leaves.stand))
 
 
 def placement_input(this: PlanInput) -> PlacementInput:

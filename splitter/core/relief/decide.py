@@ -10,6 +10,7 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.relief.look import (
+    VAIN,
     Candidate,
     Look,
     Since,
@@ -17,6 +18,7 @@ from splitter.core.relief.look import (
     count,
     count_moves,
     fullness,
+    is_vain,
     most_of,
     take,
     target_for,
@@ -79,9 +81,8 @@ def relieve(
     `last` is what the last call returned. Source: docs/adr/0059, docs/adr/0072, docs/adr/0078.
     """
     faults = faults_of(cluster, tuning)
-    tried = Crowding(tried=last.crowding.tried)  # what was in vain is so after a pause, too
     if paused := paused_by(cluster, faults):
-        return Relief(paused=paused, crowding=tried)
+        return Relief(paused=paused)
     history = remembered(last.history, cluster, past, faults, tuning)
     rests = [one for one in past if seconds_between(one.ended or cluster.now, cluster.now) < tuning.rest_s]
     gave = frozenset(one.from_node for one in rests if not one.taken_back and one.aim is Aim.COOL)
@@ -90,7 +91,7 @@ def relieve(
     names = tuple(node.name for node in hot)
     look.avoid = _avoided(look, names)
     if cluster.alarm:
-        return Relief(history=history, paused=cluster.alarm, hot=names, avoid=look.avoid, crowding=tried)
+        return Relief(history=history, paused=cluster.alarm, hot=names, avoid=look.avoid)
     count_moves(look)
     count(look, names)
     left = []
@@ -151,9 +152,11 @@ def _hot_by(look: Look, node: NodeLoad, thresholds: Thresholds) -> tuple[Resourc
 def _relieve_node(look: Look, node: NodeLoad) -> str:
     """Choose the replicas that leave one node; return why no further one does."""
     most = f"{look.tuning.moves_per_cycle} moves in {look.tuning.cycle_s:.0f} s are the most"
-    candidates = [] if look.is_full else list(_candidates(look, node))
+    due = [] if look.is_full else list(_candidates(look, node))
+    candidates = [one for one in due if not is_vain(look, Aim.COOL, one)]
     if all(one.waits for one in candidates):
-        return most if look.is_full else "no replica on it may move now"
+        nothing = VAIN if len(candidates) < len(due) else "no replica on it may move now"
+        return most if look.is_full else nothing
     if not _would_help(node, candidates, look.used[node.name]):
         return "what may move there would not bring it below its threshold"
     while not look.is_full:

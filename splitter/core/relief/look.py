@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
+from typing import Final
 
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
@@ -14,6 +16,7 @@ from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.core.relief.hint import drawing
 from splitter.core.relief.model import (
+    VAIN_S,
     Amounts,
     Cluster,
     NodeLoad,
@@ -28,6 +31,7 @@ from splitter.core.relief.samples import History, usable
 
 Since = Mapping[Key, datetime]
 """Since when something has been so of a workload, at each look. In memory: after a restart it begins anew."""
+VAIN: Final = "a move has not helped, and is tried again when they stand otherwise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class WantedMove:
     """The nodes, by name, that a hint is to keep the new replica off."""
     crowded: frozenset[str] = frozenset()
     """The nodes, by name, on which it would be spread no better."""
+    stand: str = ""
+    """How replicas and nodes stand: where it is in vain, it is not tried again while they stand so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,10 @@ class Look:
     without_room: dict[tuple[object, ...], list[tuple[Amounts, Amounts]]] = field(default_factory=dict)
     """By where replicas may stand: what those requested and used for which there was no room. Room only
     shrinks from move to move, so there is none for larger ones either."""
+    vain: dict[Key, set[str]] = field(default_factory=dict)
+    """Of workloads with moves that were in vain within a day: how all stood then."""
+    stands: dict[tuple[object, ...], str] = field(default_factory=dict)
+    """How all stand, as it was found out so far."""
     lately: int = 0
     """The moves that were begun within the last cycle; of one workload no more count than its share."""
 
@@ -111,6 +121,8 @@ def count_moves(look: Look) -> None:
     past_of = defaultdict[Key, list[PastMove]](list)
     for one in look.past:
         past_of[one.workload].append(one)
+        if one.stand and look.is_lately(one.at, VAIN_S):
+            look.vain.setdefault(one.workload, set()).add(one.stand)
     cycle_s = look.tuning.cycle_s
     begun = {key: sum(look.is_lately(one.at, cycle_s) for one in own) for key, own in past_of.items()}
     for workload in look.cluster.workloads:
@@ -168,6 +180,36 @@ def most_moves(look: Look, *, hot: bool) -> int:
     return look.tuning.moves_per_cycle // 2 if hot else look.tuning.moves_per_cycle
 
 
+def stand_of(look: Look, aim: Aim, one: Candidate) -> str:
+    """Return how a workload stands, in short: where its replicas of the pool are, and where one may stay.
+
+    A new one is placed without regard to which is to leave: of twenty alike the next is in vain, too.
+    """
+    workload, replica = one.workload, one.replica
+    asked = aim, workload.key, replica.pool, replica.may_run_on
+    if asked not in look.stands:
+        off = look.avoid if aim is Aim.COOL else ()
+        may_stay = {
+            node.name
+            for node in look.cluster.nodes
+            if node.sound and node.pool is replica.pool and node.name in replica.may_run_on
+        }.difference(off)
+        held = sorted(each.node for each in workload.replicas if each.pool is replica.pool)
+        look.stands[asked] = shortened(aim.value, replica.pool.value, held, sorted(may_stay))
+    return look.stands[asked]
+
+
+def shortened(*facts: object) -> str:
+    """Return what tells these facts from others; the same after a restart."""
+    return sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def is_vain(look: Look, aim: Aim, one: Candidate) -> bool:
+    """Whether a move was in vain within a day, with all as it stands now."""
+    known = look.vain.get(one.workload.key)
+    return known is not None and stand_of(look, aim, one) in known
+
+
 def has_room(look: Look, one: Candidate) -> bool:
     """Whether a node has room for a replica, also if it rests from a move and receives nothing now."""
     return any(True for _ in _fitting(look, one, rested=False))
@@ -213,8 +255,12 @@ def take(
     *,
     aim: Aim = Aim.COOL,
     crowded: frozenset[str] = frozenset(),
+    stand: str = "",
 ) -> None:
-    """Choose the move of a replica off its node; `to` is where there is room for it, which then rests."""
+    """Choose the move of a replica off its node; `to` is where there is room for it, which then rests.
+
+    `stand`: as `stand_of`, where its aim has no other way to tell.
+    """
     look.moves.append(
         WantedMove(
             one.workload.key,
@@ -225,6 +271,7 @@ def take(
             aim,
             drawing(look.cluster, look.avoid, one.replica),
             crowded,
+            stand or stand_of(look, aim, one),
         )
     )
     look.moved.add(one.workload.key)

@@ -11,10 +11,12 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool, seconds_between
 from splitter.core.names import Key
 from splitter.core.relief.look import (
+    VAIN,
     Candidate,
     Look,
     Since,
     has_room,
+    is_vain,
     measured_on,
     most_moves,
     take,
@@ -39,8 +41,10 @@ def bring_to_spot(look: Look, before: Since, *, hot: bool) -> tuple[Since, dict[
             why = "no spot node has room, by requests and by use"
         elif seconds_between(since[key], now) < soak_s:
             why = f"spot has room, and is to have it for {soak_s:.0f} s first"
+        elif not (coming := [each for each in own if not is_vain(look, Aim.SPOT, each[1])]):
+            why = VAIN
         else:
-            due += own
+            due += coming
             why = "they come one at a time, as the bounds allow"
         said[key] = f"{len(own)} of its replicas prefer spot and stand on on-demand: {why}"
     admitted = dict[tuple[object, ...], frozenset[str]]()

@@ -17,6 +17,8 @@ from splitter.core.nodes.fit import SpreadConstraint
 
 SKEW_S: Final = 30.0
 """The clocks of two machines may differ so far; what is further in the future was made up."""
+VAIN_S: Final = 86_400.0
+"""So long what was in vain is not tried again while all stands so: what nobody sees may change."""
 
 
 @unique
@@ -183,6 +185,8 @@ class PastMove:
     """Empty: not known yet, or taken back."""
     taken_back: bool = False
     aim: Aim = Aim.COOL
+    stand: str = ""
+    """Of one that was in vain: how replicas and nodes stood."""
 
 
 @dataclass(frozen=True, slots=True)

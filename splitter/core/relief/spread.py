@@ -7,17 +7,24 @@ The bounds are those of hot nodes, which come first. Source: docs/adr/0078.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Final
 
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.look import Candidate, Look, Since, measured, most_moves, take, target_for
-from splitter.core.relief.model import SKEW_S, NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
+from splitter.core.relief.look import (
+    VAIN,
+    Candidate,
+    Look,
+    Since,
+    measured,
+    most_moves,
+    shortened,
+    take,
+    target_for,
+)
+from splitter.core.relief.model import NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
 
-# What nobody sees may have changed by then.
-_VAIN_S: Final = 86_400.0
 _MOVING: Final = "they move one at a time, as the bounds allow"
 _STUCK: Final = "nothing that may move now could stand better"
 
@@ -86,18 +93,7 @@ class _Spread:
         return f"{said} ({constraint.key}, maxSkew {constraint.max_skew}{least})"
 
 
-_Held = tuple[tuple[int, tuple[tuple[str, int], ...]], ...]
-"""Of each constraint: how many domains there are, and how many replicas each holds."""
 _Crowded = tuple[NodeLoad, Candidate]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A move that was chosen, and how they stood then."""
-
-    at: datetime
-    held: _Held
-    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +101,8 @@ class Crowding:
     """What is remembered of replicas that crowd, by workload. In memory: after a restart it begins anew."""
 
     since: Since = field(default_factory=dict)
-    tried: Mapping[Key, Attempt] = field(default_factory=dict)
+    chosen: Since = field(default_factory=dict)
+    """When a move of theirs was chosen last."""
     stuck: frozenset[Key] = frozenset()
     """Those that had no move when one was last looked for."""
 
@@ -113,36 +110,25 @@ class Crowding:
 def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, dict[Key, str]]:
     """Choose the replicas that are to be spread; return what to remember, and why others do not move.
 
-    A constraint has to be violated at each look of a whole cycle first: nodes come and go. Where they stand
-    as before a move, it was in vain: another one is tried when they stand otherwise, or after a day.
+    A constraint has to be violated at each look of a whole cycle first: nodes come and go.
     """
     now, cycle_s = look.cluster.now, look.tuning.cycle_s
-    counted = {one.key: list(_counted(one)) for one in look.cluster.workloads if one.spreads}
-    violated = {key: own for key, own in counted.items() if any(one.is_violated for one in own)}
+    counted = ((one.key, list(_counted(one))) for one in look.cluster.workloads if one.spreads)
+    violated = {key: own for key, own in counted if any(one.is_violated for one in own)}
     crowding = _crowding(look, violated)
     since = {key: min(before.since.get(key, now), now) for key in crowding}
-    begun = {(one.workload, one.at) for one in look.past if one.aim is Aim.SPREAD}
-    tried = {
-        # The reconcile that begins it may have begun itself before the look that chose it was over.
-        key: replace(
-            one,
-            begun=one.begun or any(of == key and seconds_between(at, one.at) < SKEW_S for of, at in begun),
-        )
-        for key, one in before.tried.items()
-        # Also while it is kept for a moment, as by the extra replica of a move to spot.
-        if key in counted and look.is_lately(one.at, _VAIN_S)
-    }
+    chosen = {key: at for key, at in before.chosen.items() if key in crowding}
     said, stuck, most = dict[Key, str](), set[Key](), most_moves(look, hot=hot)
     # Whose move was chosen longest ago is first: some never begin, and would take the places of all others.
-    for key in sorted(crowding, key=lambda key: tried[key].at.timestamp() if key in tried else 0.0):
+    for key in sorted(crowding, key=lambda key: chosen[key].timestamp() if key in chosen else 0.0):
         own, spreads = crowding[key], violated[key]
         how = next(str(one) for one in spreads if one.is_violated)
         if seconds_between(since[key], now) < cycle_s:
             said[key] = f"{how}: it is to be so for {cycle_s:.0f} s before one moves"
             continue
-        last = tried.get(key)
-        if last and last.begun and last.held == _held(spreads):
-            said[key] = f"{how}: a move has not helped, and is tried again when they stand otherwise"
+        stand = _stand(spreads)
+        if stand in look.vain.get(key, ()):
+            said[key] = f"{how}: {VAIN}"
             continue
         if not own or key in look.moved or len(look.moves) + look.lately >= most:
             # As it was said last: moves of others are no news here, nor is a sample that does not come.
@@ -156,9 +142,9 @@ def spread_out(look: Look, before: Crowding, *, hot: bool) -> tuple[Crowding, di
             continue
         said[key] = f"{how}: {_MOVING}"
         node, one, to, crowded = move
-        take(look, node, one, to, how, aim=Aim.SPREAD, crowded=crowded)
-        tried[key] = Attempt(now, _held(spreads))
-    return Crowding(since, tried, frozenset(stuck)), said
+        take(look, node, one, to, how, aim=Aim.SPREAD, crowded=crowded, stand=stand)
+        chosen[key] = now
+    return Crowding(since, chosen, frozenset(stuck)), said
 
 
 def let_in(one: Candidate) -> frozenset[str]:
@@ -170,8 +156,12 @@ def let_in(one: Candidate) -> frozenset[str]:
     )
 
 
-def _held(spreads: list[_Spread]) -> _Held:
-    return tuple((len(one.load.domains.all), tuple(sorted(one.replicas.items()))) for one in spreads)
+def _stand(spreads: list[_Spread]) -> str:
+    """Return how they stand, in short: of each constraint how many domains there are, and what each holds."""
+    counted = ((one.load.constraint.key, len(one.load.domains.all), one.replicas) for one in spreads)
+    # Sorted: in which order the twins are found may change with a restart.
+    held = sorted((key, domains, sorted(replicas.items())) for key, domains, replicas in counted)
+    return shortened(Aim.SPREAD.value, held)
 
 
 def _counted(workload: WorkloadLoad) -> Iterator[_Spread]:

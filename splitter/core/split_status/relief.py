@@ -21,7 +21,8 @@ from splitter.core.split_status.values import (
 )
 
 MOVES_MAX = 24
-"""So many moves are remembered: of one workload six in ten minutes are the most, and half an hour counts."""
+"""So many moves are remembered: of one workload six in ten minutes are the most, and half an hour counts.
+Those that were in vain are kept for a day, as far as there is room."""
 HOT_NODES_MAX = 10
 
 
@@ -57,6 +58,8 @@ class ReliefMove(Kept):
     """Where the new one stays; empty: not known yet, or it was taken back."""
     taken_back: bool = kept("takenBack", is_true)
     aim: Aim = kept("aim", _aim)
+    stand: str = kept("stand", text)
+    """How replicas and nodes stood when it was begun; kept beyond its end where it was in vain."""
 
 
 @dataclass(frozen=True, slots=True)

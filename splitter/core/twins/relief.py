@@ -6,7 +6,6 @@ a crash at any write changes nothing: an extra replica that no move claims is su
 Source: R53, docs/adr/0063.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
@@ -24,7 +23,15 @@ from splitter.core.relief.thresholds import thresholds_of
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.twins import hints, replica_moves
 from splitter.core.twins.misplaced import misplaced
-from splitter.core.twins.relief_status import created_since, never_fit, remembering
+from splitter.core.twins.relief_status import (
+    created_since,
+    has_rival,
+    is_calm,
+    is_outdated,
+    is_refused,
+    remembering,
+    why_not_begun,
+)
 from splitter.core.twins.write_order import OUR_COST, ordered
 
 # A raise without an answer may still come to pass; what was asked so long ago was done, or never is.
@@ -46,19 +53,12 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
     The move is written into the status before the raise (`Reconciler`). Before it come the placeholders that
     keep the new replica off hot nodes; nothing is remembered of these, since they show themselves.
     """
-    observed, policy = this.observed, this.policy
-    calm = planned.step is HandoverStep.RUN and planned.state is State.STEADY and not planned.actions
-    wanted = (misplaced(this) or _wanted(this)) if calm else None
-    if wanted is None or observed.reported.relief.current is not None or _unfit(this):
+    observed = this.observed
+    wanted = (misplaced(this) or _wanted(this)) if is_calm(planned) else None
+    if wanted is None or observed.reported.relief.current is not None or why_not_begun(this, wanted):
         return planned
-    pairs = [(twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid]
-    if not pairs:
-        return planned
-    twin, pod = pairs[0]
-    if not pod.available or pod.node is None or pod.node_uid is None or _rival(twin.pods, pod):
-        return planned
-    most = policy.spot_max if twin.pool is Pool.SPOT else policy.on_demand_max
-    if most is not None and twin.spec_replicas >= most:
+    twin, pod = next((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
+    if pod.node is None or pod.node_uid is None:
         return planned
     if (hinted := _hinted(this, planned, wanted, twin, pod)) is not None:
         return hinted
@@ -75,6 +75,7 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
         newer_than=max(created, default=observed.now),
         raised=True,
         aim=wanted.aim,
+        stand=wanted.stand,
     )
     more = Move(twin.pool, spec, spec + 1)
     note = Note(
@@ -121,41 +122,6 @@ def _hinted(
     )
 
 
-def _unfit(this: PlanInput) -> str:
-    """Return why no move of this workload begins; empty where one may."""
-    observed, source, policy = this.observed, this.source, this.policy
-    if why := never_fit(this):
-        return why
-    if policy.freeze or policy.dry_run:
-        return "the counts stay as they are (splitter.io/freeze, splitter.io/dry-run)"
-    if _is_outdated(this):
-        return "a new template waits to be rolled out"
-    if replica_moves.surge_headroom_beside(observed, source) < 1:
-        return "there is no room for one more now"
-    return ""
-
-
-def _is_outdated(this: PlanInput) -> bool:
-    """Whether a twin has another template than is rendered now, or nothing can be rendered."""
-    rendered = this.rendered
-    return isinstance(rendered, Note) or any(
-        one.rendered_hash != rendered[one.pool].hash for one in this.observed.twins
-    )
-
-
-def _rival(pods: Sequence[PodView], leaving: PodView) -> bool:
-    """Whether another pod bears a deletion cost that is as low as ours: a ReplicaSet might take that one."""
-    costs = (one.deletion_cost for one in pods if one.counts and one.uid != leaving.uid)
-    return any(cost is not None and _is_low(cost) for cost in costs)
-
-
-def _is_low(cost: str) -> bool:
-    try:
-        return int(cost) <= int(OUR_COST)
-    except ValueError:
-        return False  # which Kubernetes counts as 0
-
-
 # --- a move that goes on ------------------------------------------------------------------------------
 
 
@@ -181,7 +147,10 @@ def proceeded(
         return _ended(this, move, "another replica went in its place", taken_back=True)
     if step.step is Step.DONE:
         to = next((pod for pod in created_since(move, twin.pods) if not step.taken_back), None)
-        return _ended(this, move, step.why, taken_back=step.taken_back, to=to)
+        # What else ends a move passes by itself, and says nothing of where the next replica would be placed.
+        undone = step.taken_back and not busy and moving.spec == moving.wanted
+        vain = (undone or move.taken_back or is_refused(observed)) and not _is_unhinted(observed, move)
+        return _ended(this, move, step.why, taken_back=step.taken_back, to=to, vain=vain)
     return _written(this, move, decision, twin, step)
 
 
@@ -204,9 +173,9 @@ def _busy(
         (any(one.is_losing for one in observed.twins), "a node under it is going or gone"),
         (decision.state.lost, "spot was lost"),
         ((decision.on_demand, decision.spot) != specs, "its counts are changed"),
-        (_is_outdated(this) or any(map(is_rolling, observed.twins)), "it is rolled out"),
+        (is_outdated(this) or any(map(is_rolling, observed.twins)), "it is rolled out"),
         (len(created_since(move, twin.pods)) > 1, "other replicas of it were replaced meanwhile"),
-        (any(rs.refused for one in observed.twins for rs in one.replica_sets), "its pods are refused"),
+        (is_refused(observed), "its pods are refused"),
         (old, "it took too long"),
     )
     return next((why for holds, why in reasons if holds), "")
@@ -214,6 +183,11 @@ def _busy(
 
 def _twin_of(observed: Observation, move: ReliefMove) -> TwinView | None:
     return next((twin for twin in observed.twins if twin.pool.value == move.pool), None)
+
+
+def _is_unhinted(observed: Observation, move: ReliefMove) -> bool:
+    """Whether nothing kept the new replica off hot nodes, where something should: with a hint it may help."""
+    return move.aim is Aim.COOL and observed.hot_nodes is not None and bool(observed.hot_nodes.unhinted)
 
 
 def _is_raised(move: ReliefMove, twin: TwinView) -> bool:
@@ -284,7 +258,7 @@ def _written(this: PlanInput, move: ReliefMove, decision: Decision, twin: TwinVi
     pod = next((one for one in twin.pods if one.uid == step.pod), None)
     if step.step is Step.MARK and pod is not None:
         actions = ordered(this, (), keeps=pod.uid)  # which takes our cost off any other pod
-        if not actions and not _rival(twin.pods, pod):
+        if not actions and not has_rival(twin.pods, pod):
             actions = (SetDeletionCost(pod.name, pod.uid, OUR_COST, remember=pod.deletion_cost or ""),)
     lowered = Scale(
         replica_moves.kind_of_twins(observed),
@@ -335,7 +309,13 @@ def _written(this: PlanInput, move: ReliefMove, decision: Decision, twin: TwinVi
 
 
 def _ended(
-    this: PlanInput, move: ReliefMove, why: str, *, taken_back: bool, to: PodView | None = None
+    this: PlanInput,
+    move: ReliefMove,
+    why: str,
+    *,
+    taken_back: bool,
+    to: PodView | None = None,
+    vain: bool = False,
 ) -> ReliefStatus:
     now = this.observed.now
     # What was taken back on purpose stays so, whatever its last step looks like.
@@ -344,6 +324,7 @@ def _ended(
         ended=now,
         taken_back=taken_back or move.taken_back,
         to_node_uid=(to.node_uid or "") if to is not None else "",
+        stand=move.stand if vain else "",
     )
     status = remembering(this, over)
     return replace(status, message=f"{move.pod} was to leave {move.node}: {why}"[:TEXT_MAX])

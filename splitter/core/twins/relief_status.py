@@ -3,19 +3,24 @@
 `relief` writes moves down here, and `planner` asks for what is said. Nothing here decides.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from splitter.core.handover import Step
+from splitter.core.hot_nodes import LeavingReplica
 from splitter.core.labels_annotations import ANNOTATION_RELIEF
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, PodView
+from splitter.core.model import Note, Observation, PodView, Pool
 from splitter.core.placeable import FEWEST
 from splitter.core.plan import Plan, PlanInput
-from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.relief.model import VAIN_S
 from splitter.core.relief.thresholds import may_restart, thresholds_of
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.split_status.relief import HOT_NODES_MAX, MOVES_MAX
+from splitter.core.twins.replica_moves import surge_headroom_beside
+from splitter.core.twins.write_order import OUR_COST
 
 
 def created_since(move: ReliefMove, pods: Iterable[PodView]) -> list[PodView]:
@@ -54,6 +59,68 @@ def _never_fit_members(this: PlanInput) -> str:
     return ""
 
 
+def why_not_begun(this: PlanInput, wanted: LeavingReplica) -> str:
+    """Return why the move of a replica does not begin in a calm moment; empty where it may."""
+    observed, policy = this.observed, this.policy
+    if why := _unfit(this):
+        return why
+    pairs = ((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
+    twin, pod = next(pairs, (None, None))
+    if twin is None or pod is None or not pod.available:
+        return "its replica is not available any more"
+    if has_rival(twin.pods, pod):
+        return "another replica has as low a pod-deletion-cost"
+    most = policy.spot_max if twin.pool is Pool.SPOT else policy.on_demand_max
+    if most is not None and twin.spec_replicas >= most:
+        return f"{twin.name} may hold no more than {most}"
+    return ""
+
+
+def is_calm(planned: Plan) -> bool:
+    """Whether nothing else is done with its twins."""
+    return planned.step is Step.RUN and planned.state is State.STEADY and not planned.actions
+
+
+def _unfit(this: PlanInput) -> str:
+    """Return why no move of this workload begins; empty where one may."""
+    observed, source, policy = this.observed, this.source, this.policy
+    if why := never_fit(this):
+        return why
+    if policy.freeze or policy.dry_run:
+        return "the counts stay as they are (splitter.io/freeze, splitter.io/dry-run)"
+    if is_outdated(this):
+        return "a new template waits to be rolled out"
+    if surge_headroom_beside(observed, source) < 1:
+        return "there is no room for one more now"
+    return ""
+
+
+def is_outdated(this: PlanInput) -> bool:
+    """Whether a twin has another template than is rendered now, or nothing can be rendered."""
+    rendered = this.rendered
+    return isinstance(rendered, Note) or any(
+        one.rendered_hash != rendered[one.pool].hash for one in this.observed.twins
+    )
+
+
+def is_refused(observed: Observation) -> bool:
+    """Whether pods of a twin are refused, as by a quota."""
+    return any(rs.refused for twin in observed.twins for rs in twin.replica_sets)
+
+
+def has_rival(pods: Sequence[PodView], leaving: PodView) -> bool:
+    """Whether another pod bears a deletion cost that is as low as ours: a ReplicaSet might take that one."""
+    costs = (one.deletion_cost for one in pods if one.counts and one.uid != leaving.uid)
+    return any(cost is not None and _is_low(cost) for cost in costs)
+
+
+def _is_low(cost: str) -> bool:
+    try:
+        return int(cost) <= int(OUR_COST)
+    except ValueError:
+        return False  # which Kubernetes counts as 0
+
+
 def remembering(this: PlanInput, move: ReliefMove) -> ReliefStatus:
     """Return what to remember with this move as the last one: what still counts, and no more than fits."""
     known = this.observed.reported.relief
@@ -68,7 +135,8 @@ def reported(this: PlanInput, planned: Plan) -> Plan:
     if thresholds_of(policy.relief) is None:
         if known == ReliefStatus():
             return planned
-        kept = ReliefStatus(moves=_counting(this, known))
+        # Who turns it off and on again wants it tried again.
+        kept = ReliefStatus(moves=tuple(replace(one, stand="") for one in _counting(this, known)))
         return replace(planned, relief=kept)
     note = _state_of(this, planned, policy)
     hot = observed.hot_nodes.hot if observed.hot_nodes is not None else ()
@@ -82,7 +150,14 @@ def reported(this: PlanInput, planned: Plan) -> Plan:
 def _counting(this: PlanInput, known: ReliefStatus) -> tuple[ReliefMove, ...]:
     counts_s = max(this.rules.relief.rest_s, this.rules.relief.cycle_s)
     horizon = this.observed.now - timedelta(seconds=counts_s)
-    return tuple(one for one in known.moves if one.ended is None or one.ended >= horizon)
+    a_day_ago = this.observed.now - timedelta(seconds=VAIN_S)
+    return tuple(
+        one
+        for one in known.moves
+        if one.ended is None
+        or one.ended >= horizon
+        or (one.stand and one.taken_back and one.ended >= a_day_ago)
+    )
 
 
 def _state_of(this: PlanInput, planned: Plan, policy: Policy) -> Note:
@@ -96,11 +171,15 @@ def _state_of(this: PlanInput, planned: Plan, policy: Policy) -> Note:
         return Note(Reason.RELIEVING, planned.verdict.message)
     if hot is None or not hot.known:
         return Note(Reason.NODES_COOL, "real use is being measured; nothing is known yet")
+    held = why_not_begun(this, hot.leaves) if hot.leaves is not None and is_calm(planned) else ""
+    said = (hot.badly_placed, f"a move does not begin: {held}" if held else "")
     if hot.hot:
         names = ", ".join(hot.hot[:HOT_NODES_MAX])
-        more = "".join(f"; {why}" for why in (hot.left, hot.unhinted, hot.badly_placed) if why)
+        more = _appended(hot.left, hot.unhinted, *said)
         return Note(Reason.NODES_HOT, f"its replicas stand on hot nodes ({names}){more}")
-    badly_placed = f"; {hot.badly_placed}" if hot.badly_placed else ""
-    return Note(
-        Reason.NODES_COOL, f"none of its replicas stands on a hot node ({policy.relief}){badly_placed}"
-    )
+    more = _appended(*said)
+    return Note(Reason.NODES_COOL, f"none of its replicas stands on a hot node ({policy.relief}){more}")
+
+
+def _appended(*said: str) -> str:
+    return "".join(f"; {why}" for why in said if why)

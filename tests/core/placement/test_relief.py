@@ -24,7 +24,9 @@ WHY = "spot-3 is hot: cpu at 96 %, 85 % are the most"
 
 def leaves(pod: str = "uid-db-3") -> HotNodes:
     """Return what is known: a member is to leave its hot node."""
-    return HotNodes(known=True, hot=("spot-3",), avoid=frozenset({"spot-3"}), leaves=LeavingReplica(pod, WHY))
+    return HotNodes(
+        known=True, hot=("spot-3",), avoid=frozenset({"spot-3"}), leaves=LeavingReplica(pod, WHY, stand="so")
+    )
 
 
 def hot(
@@ -61,6 +63,7 @@ MOVE = ReliefMove(
     replicas=5,
     newer_than=ago(7200),
     ended=NOW,
+    stand="so",
 )
 
 
@@ -279,7 +282,7 @@ class TestAfterwards:
         """That node gets none for a while, as every one that has received a replica."""
         plan = planned(hot(back("spot-9"), relief=REMEMBERED, rebalance=LATER))
         assert plan.relief is not None
-        assert plan.relief.moves == (replace(MOVE, to_node_uid="uid-spot-9"),)
+        assert plan.relief.moves == (replace(MOVE, to_node_uid="uid-spot-9", stand=""),)
         assert [note.message for note in plan.notes] == ["db-3 has left spot-3, and is ready on spot-9"]
         assert not plan.actions
 

@@ -211,14 +211,33 @@ class TestHotNodes:
 
 class TestTakenBack:
     def test_one_that_lands_on_on_demand_again(self) -> None:
-        """The workload rests for half an hour; nothing is missing, and nothing goes back and forth."""
+        """Nothing is missing, and where the scheduler insists it is tried once a day."""
+        world = strayed()
+        world.lands_on = "od-1"
+        looks = played(world, 23 * 60)
+        assert (stray(world), world.made) == (4, 1)
+        assert all(one.taken_back for one in world.past)
+        assert world.least_available == 0
+        assert looks[-1].badly_placed == {
+            WEB: "4 of its replicas prefer spot and stand on on-demand:"
+            " a move has not helped, and is tried again when they stand otherwise"
+        }
+        played(world, 90)
+        assert world.made == 2
+
+    @pytest.mark.parametrize("what", ["a node", "a replica"])
+    def test_it_is_tried_again_when_they_stand_otherwise(self, what: str) -> None:
+        """Another spot node, or a replica that has gone elsewhere."""
         world = strayed()
         world.lands_on = "od-1"
         played(world, 120)
-        assert stray(world) == 4
-        assert world.made <= 4
-        assert all(one.taken_back for one in world.past)
-        assert world.least_available == 0
+        world.lands_on = ""
+        if what == "a node":
+            world.nodes.append("spot-9")
+        else:
+            next(pod for pod in world.pods.values() if pod.node == "spot-0").node = "spot-1"
+        played(world, 120)
+        assert stray(world) == 0
 
 
 @settings(max_examples=40, deadline=None)

@@ -62,6 +62,7 @@ class Going:
     marked: str = ""
     raised: bool = False
     crowded: frozenset[str] = frozenset()
+    stand: str = ""
 
 
 @dataclass
@@ -203,7 +204,9 @@ class World:
         self.last = relief
         for move in relief.moves:
             begun = PastMove(self.now, move.workload, move.from_node, aim=move.aim)
-            self.going[move.workload.name] = Going(begun, move.pod_uid, crowded=move.crowded)
+            self.going[move.workload.name] = Going(
+                begun, move.pod_uid, crowded=move.crowded, stand=move.stand
+            )
         for workload in list(self.going):
             self._step(workload, relief)
         for workload, wanted in self.wanted.items():
@@ -251,6 +254,7 @@ class World:
                     f"uid-{new.node}" if new else "",
                     step.taken_back,
                     going.past.aim,
+                    going.stand if step.taken_back else "",
                 )
             )
 

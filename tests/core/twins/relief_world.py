@@ -22,7 +22,7 @@ ASKED = {"splitter.io/relief": "cpu=85"}
 WHY = "hot-1 is hot: cpu at 96 %, 85 % are the most"
 MEASURED = HotNodes(known=True, hot=("hot-1",), avoid=frozenset({"hot-1"}))
 RULES = Rules(defaults=DEFAULTS, reservations=ReservationRules(NodePresets((), ()), "pause:1"))
-WANTED = replace(MEASURED, leaves=LeavingReplica("uid-web-spot-0", WHY))
+WANTED = replace(MEASURED, leaves=LeavingReplica("uid-web-spot-0", WHY, stand="so"))
 
 
 def placed(name: str, node: str, now: datetime, *, ready: bool = True, age_s: float = 3600) -> PodView:

@@ -34,7 +34,7 @@ TO_SPREAD = HotNodes(
     leaves=LeavingReplica("uid-web-spot-0", CROWDED, aim=Aim.SPREAD),
     crowded=frozenset({"hot-1"}),
 )
-TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, aim=Aim.SPOT))
+TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, aim=Aim.SPOT, stand="so"))
 
 
 class TestMove:
@@ -154,6 +154,35 @@ class TestMove:
         assert one.said[-1].endswith("goes, the new replica stands on a hot node, too")
         assert one.fewest == N
 
+    @pytest.mark.parametrize(
+        ("fields", "stand"),
+        [
+            ({"lands_on": "hot-1"}, "so"),
+            ({"becomes_ready": False}, "so"),
+            ({"lands_on": "hot-1", "hot": replace(WANTED, unhinted="no hint: pods is forbidden")}, ""),
+            ({"lands_on": "od-7", "hot": replace(TO_SPOT, unhinted="no hint: pods is forbidden")}, "so"),
+            ({}, ""),
+        ],
+        ids=["hot", "unready", "hot without a hint", "off spot without a hint", "helped"],
+    )
+    def test_how_all_stood_is_kept_where_it_was_in_vain(self, fields: dict[str, object], stand: str) -> None:
+        """For a day, and not a minute longer; who turns relief off has it forgotten."""
+        one = cluster(**fields)
+        one.run(70)
+        assert calm(one)
+        (move,) = one.status.relief.moves
+        assert move.stand == stand
+        asked, one.source = one.source, source(N)
+        one.reconcile()
+        assert [each.stand for each in one.status.relief.moves] == [""]
+        one.source, ended = asked, move.ended
+        assert ended is not None
+        one.status = replace(one.status, relief=ReliefStatus(moves=(move,)))
+        for hours, kept in ((23.9, bool(stand)), (24.1, False)):
+            one.now = ended + timedelta(hours=hours)
+            one.reconcile()
+            assert bool(one.status.relief.moves) is kept
+
     def test_one_that_does_not_become_ready_is_taken_back(self) -> None:
         """After the time that it may take, and nothing else is touched."""
         one = cluster(becomes_ready=False)
@@ -204,6 +233,7 @@ class TestMove:
         one.pods[Pool.SPOT][5] = replace(one.pods[Pool.SPOT][5], deletion_cost="-5000")
         one.run()
         assert one.written == []
+        assert one.status.relief.message.endswith("another replica has as low a pod-deletion-cost")
 
 
 class TestWhatIsMoreImportant:
@@ -262,6 +292,7 @@ class TestWhatIsMoreImportant:
         one.run()
         assert sum(one.specs.values()) == N + 4
         assert one.status.relief.moves[-1].taken_back
+        assert one.status.relief.moves[-1].stand == "", "which says nothing of where the next one would be"
 
     def test_metrics_that_go(self) -> None:
         """Without real use nobody knows whether the new node is hot: the move is broken off."""
@@ -329,3 +360,16 @@ class TestWhatIsMoreImportant:
         planned = cluster(**fields).planned()
         assert planned.relief is None or planned.relief.current is None
         assert planned.state is not State.MOVING or planned.verdict.reason is not Reason.RELIEVING
+
+    def test_why_it_does_not_begin_is_said(self) -> None:
+        """Where nothing else goes on, and a look wants one."""
+        one = cluster(source=source(N, annotations={**ASKED, "splitter.io/spot-max": "8"}))
+        one.reconcile()
+        said = "; a move does not begin: web-spot may hold no more than 8"
+        assert one.status.relief.message == f"its replicas stand on hot nodes (hot-1){said}"
+        one.hot = replace(WANTED, hot=())
+        one.reconcile()
+        assert one.status.relief.message.endswith(said)
+        one.hot = MEASURED
+        one.reconcile()
+        assert "does not begin" not in one.status.relief.message
