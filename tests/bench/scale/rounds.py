@@ -29,7 +29,7 @@ from splitter.sandbox.waiting import wait_until
 # Of 1,000 workloads of 10: 2 replicas of each on on-demand, 200 on-demand and 300 spot nodes.
 BASE_PERCENT = 20
 ON_DEMAND_NODES_A_POD, SPOT_NODES_A_POD = 0.02, 0.03
-# A bound, and no more: a control plane on two cores of its own replaces 10,000 pods in about 5 minutes. Beside a
+# A bound, and no more: a control plane on two cores of its own replaces 10,000 pods in about 5 minutes. At a
 # load of 25 a return of 100 workloads took 290 s.
 SETTLE_S_PER_WORKLOAD, SETTLE_S = 3.0, 180.0
 STORM_S = 240.0
