@@ -35,6 +35,7 @@ _STARTS = 2.0
 # So long replacements have at least, and so long a pod has to end in any case: who drains asks again after
 # five seconds, and the others are for its last requests.
 _LEAST_S = 10.0
+_UNKNOWN_START_S = 60.0
 
 
 def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
@@ -169,7 +170,7 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
         keeps = max(0, replicas - 1) if refused else replicas
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
         start_s = cover_s(this.in_force.starts)
-        stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance, start_s)) is not None]
+        stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance, start_s, now)) is not None]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(stop <= now for stop in stops)
         left_s = min((seconds_between(now, stop) for stop in stops if stop > now), default=None)
@@ -195,11 +196,11 @@ def _opens(this: PlanInput) -> tuple[bool, float]:
     return (True, _OPEN_S - into_s) if into_s < _OPEN_S else (False, _OPENS_EVERY_S - into_s)
 
 
-def _stop(pod: PodView, state: RebalanceState | None, start_s: int | None) -> datetime | None:
+def _stop(pod: PodView, state: RebalanceState | None, start_s: int | None, now: datetime) -> datetime | None:
     """Return from when on a pod's eviction waits for no replacement, so that it ends before its machine (G6).
 
     That is its whole grace before the end; later where replacements need longer and still start in time. They
-    are given two starts, or half of the notice where no start was seen (docs/adr/0080).
+    are given two starts; where no start was seen, half of the notice, a minute at most (docs/adr/0080).
     """
     end = pod.deadline
     since = state.doomed_since if state is not None and pod.on_spot else None  # it is of spot alone
@@ -207,9 +208,14 @@ def _stop(pod: PodView, state: RebalanceState | None, start_s: int | None) -> da
         end = since + timedelta(seconds=pod.notice_s)
     if end is None:
         return None
+    if since is not None and pod.notice_s is not None:
+        # A machine that is announced after others has a notice of its own.
+        announced = end - timedelta(seconds=pod.notice_s)
+        since = max(since, announced) if announced <= now else since
     stop = end - timedelta(seconds=pod.termination_s)
     notice_s = seconds_between(since, end) if since is not None else 0.0
     if since is None or (start_s or 0) > notice_s:
         return stop
-    waits_s = notice_s / 2 if start_s is None else max(_STARTS * start_s, _LEAST_S)
+    unknown_s = min(notice_s / 2, _UNKNOWN_START_S)
+    waits_s = unknown_s if start_s is None else max(_STARTS * start_s, _LEAST_S)
     return max(stop, since + timedelta(seconds=min(waits_s, notice_s - _LEAST_S)))

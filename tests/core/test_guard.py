@@ -212,6 +212,28 @@ class TestRaised:
             assert result.requeue_after_s <= 1
         assert budgets(planned(announced(waits_s, going, starts_s=starts_s))) == [N - 1]
 
+    @pytest.mark.parametrize(
+        ("machine", "since_s", "starts_s", "goes"),
+        [
+            ((120, 100, 110), 220, (300,), True),  # no replacement comes in time: its grace is all there is
+            ((30, 25, 25), 60, (40,), True),
+            ((30, 25, 60), 20, (8,), False),  # announced 5 s ago, so its replacement has 11 s more
+            ((30, 14, 60), 30, (8,), True),
+            ((120, 3540, 3600), 60, (8,), True),  # a deadline in an hour says nothing of when it was told
+            ((3600, 3530, 3600), 70, (), True),  # where no start is known a minute is enough
+        ],
+    )
+    def test_of_a_machine_announced_after_others(
+        self, machine: tuple[int, int, int], since_s: int, starts_s: tuple[int, ...], goes: bool
+    ) -> None:
+        """It has a notice of its own, and so have the replacements of its pods.
+
+        `machine`: how long its notice is, how much is left of it, and the grace of the pod.
+        """
+        notice_s, left_s, termination_s = machine
+        going = doomed(notice_s=float(notice_s), deadline=ago(-left_s), termination_s=termination_s)
+        assert (budgets(planned(announced(since_s, going, starts_s=starts_s))) == [N - 1]) is goes
+
     @given(
         notice_s=st.integers(1, 300),
         termination_s=st.integers(0, 600),

@@ -120,6 +120,8 @@ def count_moves(look: Look) -> None:
     """Count the moves of this cycle, and find the replicas that may ever move, by their nodes."""
     past_of = defaultdict[Key, list[PastMove]](list)
     for one in look.past:
+        if one.aim is Aim.POOL:
+            continue  # what stands in the wrong pool is replaced whatever is hot
         past_of[one.workload].append(one)
         if one.stand and look.is_lately(one.at, VAIN_S):
             look.vain.setdefault(one.workload, set()).add(one.stand)

@@ -5,29 +5,41 @@ backup it is scheduled anew, anywhere; and a node may get another capacity type.
 itself. Source: R55, docs/adr/0083.
 """
 
+from collections.abc import Iterator
+
 from splitter.core.hot_nodes import Aim, LeavingReplica
 from splitter.core.model import Pool, TwinView, seconds_between
 from splitter.core.plan import PlanInput
+from splitter.core.twins import move_limit
 
 _WHERE = {Pool.ON_DEMAND: "it stands on a spot node", Pool.SPOT: "it stands on an on-demand node"}
 
 
-def misplaced(this: PlanInput) -> LeavingReplica | None:
-    """Return a pod that stands where its twin starts none; None: there is none, or it has to wait."""
-    for twin in this.observed.twins:  # on-demand first: who was to be safe is not
-        pod = next((one for one in twin.pods if one.uid in twin.strays and one.available), None)
+def misplaced(this: PlanInput) -> Iterator[LeavingReplica]:
+    """Yield the pods that stand where their twin starts none.
+
+    Those of on-demand first: who was to be safe is not. None while too many other workloads are moved, of a
+    twin that rests, of spot while no spot node has room; nor one that could not leave within the last day.
+    """
+    if move_limit.not_yet(this, "") is not None:
+        return
+    for twin in this.observed.twins:
+        vain = _in_vain(this, twin)
         has_room = twin.pool is Pool.ON_DEMAND or this.observed.fit_spot > 0
-        if pod is not None and has_room and not _rests(this, twin):
-            why = f"{_WHERE[twin.pool]}, where {twin.name} starts none"
-            return LeavingReplica(pod.uid, why, aim=Aim.POOL)
-    return None
+        if vain is None or not has_room:
+            continue
+        why = f"{_WHERE[twin.pool]}, where {twin.name} starts none"
+        for pod in twin.pods:
+            if pod.uid in twin.strays and pod.available and pod.uid not in vain:
+                yield LeavingReplica(pod.uid, why, aim=Aim.POOL, stand=pod.uid)
 
 
-def _rests(this: PlanInput, twin: TwinView) -> bool:
-    """Whether a new replica was taken back a short while ago."""
-    ended = [
-        one.ended
+def _in_vain(this: PlanInput, twin: TwinView) -> set[str] | None:
+    """Return whose replacement was taken back within a day; None: the last one was a short while ago."""
+    now, rest_s = this.observed.now, this.rules.relief.rest_s
+    vain = {
+        one.stand: one.ended
         for one in this.observed.reported.relief.moves
         if one.aim is Aim.POOL and one.pool == twin.pool.value and one.taken_back and one.ended is not None
-    ]
-    return any(seconds_between(one, this.observed.now) < this.rules.relief.rest_s for one in ended)
+    }
+    return None if any(seconds_between(at, now) < rest_s for at in vain.values()) else set(vain)

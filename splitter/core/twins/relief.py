@@ -36,6 +36,7 @@ from splitter.core.twins.write_order import OUR_COST, ordered
 
 # A raise without an answer may still come to pass; what was asked so long ago was done, or never is.
 _UNANSWERED_S = 60.0
+_HOT = "stands on a hot node, too"
 
 
 def without_extra(move: ReliefMove, twin: TwinView) -> TwinView:
@@ -54,8 +55,8 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
     keep the new replica off hot nodes; nothing is remembered of these, since they show themselves.
     """
     observed = this.observed
-    wanted = (misplaced(this) or _wanted(this)) if is_calm(planned) else None
-    if wanted is None or observed.reported.relief.current is not None or why_not_begun(this, wanted):
+    wanted = _wanted(this) if is_calm(planned) and observed.reported.relief.current is None else None
+    if wanted is None:
         return planned
     twin, pod = next((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
     if pod.node is None or pod.node_uid is None:
@@ -75,8 +76,9 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
         newer_than=max(created, default=observed.now),
         raised=True,
         aim=wanted.aim,
-        stand=wanted.stand,
     )
+    # What goes without a hint says nothing of where one with a hint would come.
+    going_on = replace(going_on, stand="" if _is_unhinted(observed, going_on) else wanted.stand)
     more = Move(twin.pool, spec, spec + 1)
     note = Note(
         Reason.RELIEVING,
@@ -96,14 +98,16 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
         actions=(Scale(replica_moves.kind_of_twins(observed), twin.name, spec, spec + 1, None),),
         relief=remembering(this, going_on),
         rebalance=state,
+        voluntary=wanted.aim is Aim.POOL,
         requeue_after_s=POLL_S,
     )
 
 
 def _wanted(this: PlanInput) -> LeavingReplica | None:
-    """Return who is to leave by what was seen of real use, where that is asked for."""
-    hot = this.observed.hot_nodes
-    return hot.leaves if hot is not None and thresholds_of(this.policy.relief) is not None else None
+    """Return who leaves now: a pod in the other pool, or by real use, where that is asked for."""
+    hot = this.observed.hot_nodes if thresholds_of(this.policy.relief) is not None else None
+    asked = [hot.leaves] if hot is not None and hot.leaves is not None else []
+    return next((one for one in (*misplaced(this), *asked) if not why_not_begun(this, one)), None)
 
 
 def _hinted(
@@ -151,7 +155,19 @@ def proceeded(
         undone = step.taken_back and not busy and moving.spec == moving.wanted
         vain = (undone or move.taken_back or is_refused(observed)) and not _is_unhinted(observed, move)
         return _ended(this, move, step.why, taken_back=step.taken_back, to=to, vain=vain)
+    if step.taken_back and not _is_vain(move, moving.newcomer):
+        move = replace(move, stand="")
     return _written(this, move, decision, twin, step)
+
+
+def _is_vain(move: ReliefMove, new: Newcomer | None) -> bool:
+    """Whether a new replica that is taken back came where the next one would come, too.
+
+    That it found no node, was not ready in time or came to a hot node passes, but for what the move is for.
+    """
+    if move.aim is Aim.POOL or new is None:
+        return True
+    return bool(new.misplaced) and (move.aim is Aim.COOL or new.misplaced != _HOT)
 
 
 def _busy(
@@ -203,8 +219,10 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
     newcomer = None
     if first is not None:
         unready_s = 0.0 if first.available or first.created is None else seconds_between(first.created, now)
-        # The scheduler has no room for it: waiting would have a node bought for it.
-        waited_s = inf if first.node_status is NodeStatus.UNBOUND and first.unschedulable_since else unready_s
+        # The scheduler has no room for it: waiting would have a node bought for it. For a base it may be.
+        unplaced = first.node_status is NodeStatus.UNBOUND and first.unschedulable_since is not None
+        to_base = move.aim is Aim.POOL and twin.pool is Pool.ON_DEMAND
+        waited_s = inf if unplaced and not to_base else unready_s
         # Where it is not known yet which nodes are hot, it is not ready for what follows.
         known = hot.known or move.aim is Aim.POOL
         newcomer = Newcomer(
@@ -239,7 +257,7 @@ def _misplaced(move: ReliefMove, new: PodView, twin: TwinView, hot: HotNodes) ->
     if move.aim is Aim.SPREAD and (new.node in hot.crowded or new.node_uid == move.node_uid):
         return "stands where it is spread no better"
     is_hot = new.node in hot.avoid or new.node_uid == move.node_uid
-    return "stands on a hot node, too" if is_hot else ""
+    return _HOT if is_hot else ""
 
 
 def _is_settled(twin: TwinView) -> bool:
@@ -304,6 +322,7 @@ def _written(this: PlanInput, move: ReliefMove, decision: Decision, twin: TwinVi
         wanted_spot=decision.spot,
         rebalance=replace(decision.state, decided=held),
         relief=remembered,
+        voluntary=move.aim is Aim.POOL,
         requeue_after_s=POLL_S,
     )
 

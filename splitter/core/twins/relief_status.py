@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from splitter.core.handover import Step
-from splitter.core.hot_nodes import LeavingReplica
+from splitter.core.hot_nodes import Aim, LeavingReplica
 from splitter.core.labels_annotations import ANNOTATION_RELIEF
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Observation, PodView, Pool
@@ -136,7 +136,10 @@ def reported(this: PlanInput, planned: Plan) -> Plan:
         if known == ReliefStatus():
             return planned
         # Who turns it off and on again wants it tried again.
-        kept = ReliefStatus(moves=tuple(replace(one, stand="") for one in _counting(this, known)))
+        moves = _counting(this, known)
+        kept = ReliefStatus(
+            moves=tuple(one if one.aim is Aim.POOL else replace(one, stand="") for one in moves)
+        )
         return replace(planned, relief=kept)
     note = _state_of(this, planned, policy)
     hot = observed.hot_nodes.hot if observed.hot_nodes is not None else ()
@@ -155,7 +158,7 @@ def _counting(this: PlanInput, known: ReliefStatus) -> tuple[ReliefMove, ...]:
         one
         for one in known.moves
         if one.ended is None
-        or one.ended >= horizon
+        or (one.ended >= horizon and (one.taken_back or one.aim is not Aim.POOL))
         or (one.stand and one.taken_back and one.ended >= a_day_ago)
     )
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.relief.world import BEGIN, MINUTE, WHOLE, World, a_minute_later, piled
+from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.decide import Relief, relieve
@@ -348,6 +349,14 @@ class TestBounds:
             "node-01: 6 moves in 600 s are the most",
         )
         assert len(looked_at(cluster, past=self.past(6, 8)).moves) == 2
+
+    def test_count_no_replica_that_stood_in_the_other_pool(self) -> None:
+        """Nobody has asked for those moves, and they take no place of others; nor do they rest a workload."""
+        cluster = piled(CPU).cluster()
+        big = Key(DEPLOYMENT, "shop", "big-0")
+        back = PastMove(BEGIN - 20 * MINUTE, big, "uid-x", BEGIN - 15 * MINUTE, taken_back=True, aim=Aim.POOL)
+        pool = tuple(replace(one, aim=Aim.POOL) for one in self.past(6, 1))
+        assert looked_at(cluster, past=(*pool, back)).moves == looked_at(cluster).moves
 
     def test_of_a_workload_let_one_replica_move_at_a_time(self) -> None:
         """One that goes on holds the next; one that was taken back rests the workload."""

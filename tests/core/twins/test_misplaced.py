@@ -1,14 +1,18 @@
 """A pod that stands in the other pool is replaced: one more, then one less, and nobody has to ask for it."""
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from builders import NOW, source
-from core.twins.relief_world import BASE, SPOT, Cluster, N, calm, cluster, placed
+from builders import NOW, rendered, source
+from core.twins.relief_world import BASE, DEFAULTS, RULES, SPOT, Cluster, N, calm, cluster, placed
 from splitter.core.actions import Scale
 from splitter.core.hot_nodes import Aim
-from splitter.core.model import Pool, SourceView
+from splitter.core.model import NodeStatus, Pool, SourceView
+from splitter.core.planner import plan, policy_in_force
+from splitter.core.twins.move_limit import keeps_turn
 
 UNASKED = source(N)
 RESTED_TICKS = 200  # of ten seconds: more than relief rests
@@ -108,8 +112,51 @@ class TestStays:
         assert len(raises) == 1
         one.lands_on = "cool-1"
         one.run(RESTED_TICKS)
+        assert "uid-web-spot-0" in one.uids, "as it stood then, so it stands for a day"
+        one.now += timedelta(days=1)
+        one.run(20)
         assert calm(one)
         assert "uid-web-spot-0" not in one.uids
+
+    def test_where_too_many_others_are_moved(self) -> None:
+        """A restored namespace does not surge as one; whoever has begun goes on, and counts."""
+        one = restored(spot=1)
+        waits = replace(one.observed(), others_moving=1)
+        policy = policy_in_force(waits, DEFAULTS)
+        rules = replace(RULES, max_concurrent_moves=1)
+        assert not plan(waits, policy, rendered(), rules).actions
+        begun = plan(replace(waits, others_moving=0), policy, rendered(), rules)
+        assert begun.actions
+        assert keeps_turn(begun, had=False)
+
+    def test_where_another_may_not_move(self) -> None:
+        """The stray of on-demand may not be replaced: that of spot is, all the same."""
+        one = restored(on_demand=1, spot=1, source=asking(on_demand_max="2"))
+        one.run(20)
+        assert calm(one)
+        assert "uid-web-spot-0" not in one.uids
+        assert "uid-web-on-demand-0" in one.uids
+
+    def test_while_a_node_is_bought_for_on_demand(self) -> None:
+        """A base is worth a node: the new pod is waited for. For spot none is bought."""
+        for pool, on_demand, spot in ((Pool.ON_DEMAND, 1, 0), (Pool.SPOT, 0, 1)):
+            one = restored(on_demand=on_demand, spot=spot, becomes_ready=False)
+            one.run(2)
+            new = one.pods[pool][-1]
+            pending: dict[str, Any] = {
+                "node": None,
+                "node_uid": None,
+                "on_spot": False,
+                "node_status": NodeStatus.UNBOUND,
+            }
+            one.pods[pool][-1] = replace(new, unschedulable_since=one.now, **pending)
+            planned = one.planned()
+            lowers = [
+                write
+                for write in planned.actions
+                if not isinstance(write, Scale) or write.replicas < write.was
+            ]
+            assert bool(lowers) is (pool is Pool.SPOT)
 
     def test_one_of_the_right_pool(self) -> None:
         """Nothing is written where all stand where they belong."""

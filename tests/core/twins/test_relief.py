@@ -158,12 +158,13 @@ class TestMove:
         ("fields", "stand"),
         [
             ({"lands_on": "hot-1"}, "so"),
-            ({"becomes_ready": False}, "so"),
+            ({"becomes_ready": False}, ""),  # which passes
+            ({"lands_on": "hot-1", "hot": replace(TO_SPOT, avoid=frozenset({"hot-1"}))}, ""),  # so does heat
             ({"lands_on": "hot-1", "hot": replace(WANTED, unhinted="no hint: pods is forbidden")}, ""),
             ({"lands_on": "od-7", "hot": replace(TO_SPOT, unhinted="no hint: pods is forbidden")}, "so"),
             ({}, ""),
         ],
-        ids=["hot", "unready", "hot without a hint", "off spot without a hint", "helped"],
+        ids=["hot", "unready", "hot on spot", "hot without a hint", "off spot without a hint", "helped"],
     )
     def test_how_all_stood_is_kept_where_it_was_in_vain(self, fields: dict[str, object], stand: str) -> None:
         """For a day, and not a minute longer; who turns relief off has it forgotten."""
