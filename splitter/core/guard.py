@@ -208,13 +208,13 @@ def _stop(pod: PodView, state: RebalanceState | None, start_s: int | None, now: 
         end = since + timedelta(seconds=pod.notice_s)
     if end is None:
         return None
-    if since is not None and pod.notice_s is not None:
-        # A machine that is announced after others has a notice of its own.
-        announced = end - timedelta(seconds=pod.notice_s)
-        since = max(since, announced) if announced <= now else since
     stop = end - timedelta(seconds=pod.termination_s)
-    notice_s = seconds_between(since, end) if since is not None else 0.0
-    if since is None or (start_s or 0) > notice_s:
+    if since is None:
+        return stop
+    if pod.notice_s is not None and (announced := end - timedelta(seconds=pod.notice_s)) <= now:
+        since = max(since, announced)  # a machine that is announced after others has a notice of its own
+    notice_s = seconds_between(since, end)
+    if (start_s or 0) > notice_s:
         return stop
     unknown_s = min(notice_s / 2, _UNKNOWN_START_S)
     waits_s = unknown_s if start_s is None else max(_STARTS * start_s, _LEAST_S)

@@ -237,9 +237,7 @@ class TwinView:
     stripped: bool = False  # fields that we have applied were removed by somebody
     made_of: str = ""  # what of the source its template was made of
     stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
-    strays: frozenset[str] = (
-        frozenset()
-    )  # its pods, by UID, on nodes of the other pool that it starts none on
+    strays: frozenset[str] = frozenset()  # its pods in the other pool, by UID, where it starts none
     excluded: Trouble | None = None  # why no healthy node of its pool takes a pod of it, however empty
     first_ordinal: int | None = None  # of a StatefulSet
     partition: int = 0  # of a StatefulSet: so many of its pods keep the old template

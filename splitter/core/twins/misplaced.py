@@ -21,7 +21,7 @@ def misplaced(this: PlanInput) -> Iterator[LeavingReplica]:
     Those of on-demand first: who was to be safe is not. None while too many other workloads are moved, of a
     twin that rests, of spot while no spot node has room; nor one that could not leave within the last day.
     """
-    if move_limit.not_yet(this, "") is not None:
+    if move_limit.is_reached(this):
         return
     for twin in this.observed.twins:
         vain = _in_vain(this, twin)

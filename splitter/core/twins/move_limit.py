@@ -15,11 +15,17 @@ from splitter.core.rebalance import Cause, Decision
 
 def not_yet(this: PlanInput, what: str) -> Note | None:
     """Return what a workload waits for that wants to do `what` now; None when it is its turn."""
-    limit, others = this.rules.max_concurrent_moves, this.observed.others_moving
-    if not limit or others < limit:
+    if not is_reached(this):
         return None
+    limit, others = this.rules.max_concurrent_moves, this.observed.others_moving
     message = f"{what} waits: {others} others are being moved now, and max_concurrent_moves is {limit}"
     return Note(Reason.WAITING_FOR_TURN, message, cause=VerdictCause.TURN)
+
+
+def is_reached(this: PlanInput) -> bool:
+    """Whether as many others are being moved now as may be at once; a limit of 0 is none."""
+    limit = this.rules.max_concurrent_moves
+    return bool(limit) and this.observed.others_moving >= limit
 
 
 def redivides(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> bool:

@@ -30,6 +30,7 @@ from splitter.core.twins.relief_status import (
     is_outdated,
     is_refused,
     remembering,
+    replica_of,
     why_not_begun,
 )
 from splitter.core.twins.write_order import OUR_COST, ordered
@@ -58,8 +59,8 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
     wanted = _wanted(this) if is_calm(planned) and observed.reported.relief.current is None else None
     if wanted is None:
         return planned
-    twin, pod = next((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
-    if pod.node is None or pod.node_uid is None:
+    twin, pod = replica_of(observed, wanted)
+    if twin is None or pod is None or pod.node is None or pod.node_uid is None:
         return planned
     if (hinted := _hinted(this, planned, wanted, twin, pod)) is not None:
         return hinted

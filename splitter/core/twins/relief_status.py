@@ -11,7 +11,7 @@ from splitter.core.handover import Step
 from splitter.core.hot_nodes import Aim, LeavingReplica
 from splitter.core.labels_annotations import ANNOTATION_RELIEF
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, PodView, Pool
+from splitter.core.model import Note, Observation, PodView, Pool, TwinView
 from splitter.core.placeable import FEWEST
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
@@ -64,8 +64,7 @@ def why_not_begun(this: PlanInput, wanted: LeavingReplica) -> str:
     observed, policy = this.observed, this.policy
     if why := _unfit(this):
         return why
-    pairs = ((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
-    twin, pod = next(pairs, (None, None))
+    twin, pod = replica_of(observed, wanted)
     if twin is None or pod is None or not pod.available:
         return "its replica is not available any more"
     if has_rival(twin.pods, pod):
@@ -74,6 +73,12 @@ def why_not_begun(this: PlanInput, wanted: LeavingReplica) -> str:
     if most is not None and twin.spec_replicas >= most:
         return f"{twin.name} may hold no more than {most}"
     return ""
+
+
+def replica_of(observed: Observation, wanted: LeavingReplica) -> tuple[TwinView, PodView] | tuple[None, None]:
+    """Return the replica that is to leave, with its twin, if it is still there."""
+    pairs = ((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
+    return next(pairs, (None, None))
 
 
 def is_calm(planned: Plan) -> bool:
