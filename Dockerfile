@@ -14,6 +14,7 @@ COPY pyproject.toml README.md CHANGELOG.md LICENSE ./
 COPY templates templates
 COPY manifests manifests
 COPY examples examples
+COPY docs/reference/reasons.md docs/reference/reasons.md
 COPY splitter splitter
 RUN ["pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", "/dist", "."]
 RUN ["pip", "--python", "/opt/splitter/bin/python", "install", "--no-cache-dir", "--no-deps", "--no-index", "--find-links", "/dist", "splitter"]

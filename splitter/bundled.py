@@ -1,9 +1,9 @@
-"""Finds the files that travel with splitter: `templates/`, `manifests/`, `examples/`.
+"""Finds the files that travel with splitter: `templates/`, `manifests/`, `examples/`, a page.
 
-Called by `render` (template sets) and by the command line (the demo applies manifests and the example
-application). In a checkout these are the folders beside the package, so that an edit counts at once;
-in an installed wheel they are package data (`splitter/_bundled`, see pyproject.toml). It reads nothing
-and never writes.
+Called by `render` (template sets), by the command line (the demo applies manifests and the example
+application), and by `report.meanings` (the page of reasons). In a checkout these are the folders beside the
+package, so that an edit counts at once; in an installed wheel they are package data (`splitter/_bundled`, see
+pyproject.toml). It reads nothing and never writes.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent
 PACKAGE_DATA = PACKAGE / "_bundled"
-FOLDERS = ("templates", "manifests", "examples")
+FOLDERS = ("templates", "manifests", "examples", "docs/reference/reasons.md")
 
 
 def bundled_path(relative: str) -> Path:
@@ -23,8 +23,8 @@ def bundled_path(relative: str) -> Path:
     >>> bundled_path("manifests/crd.yaml").name
     'crd.yaml'
     """
-    parts = Path(relative).parts
-    if not parts or parts[0] not in FOLDERS or ".." in parts:
+    path = Path(relative)
+    if not any(map(path.is_relative_to, FOLDERS)) or ".." in path.parts:
         raise ValueError(
             f"{relative!r} is not a bundled path; it must start with one of {', '.join(FOLDERS)}"
         )

@@ -1,14 +1,11 @@
 """The tables of the reference pages, and the schema of `status.policy`: made of the code's own tables."""
 
 import re
-from collections.abc import Iterator, Mapping
 from typing import Final
 
 from splitter.cli import exits
 from splitter.core.labels_annotations.policy import ANNOTATIONS, Policy
 from splitter.core.labels_annotations.words import Annotation, reported
-from splitter.core.reasons import Reason
-from splitter.report.meanings import SECTIONS, Meaning
 
 _DEFAULTS: Final = Policy()
 
@@ -50,22 +47,3 @@ def exits_table() -> str:
     """Return the table of exit codes in Markdown."""
     rows = [f"| {int(code)} | {meaning} |" for code, meaning in exits.MEANINGS.items()]
     return "\n".join(["| code | meaning |", "|---|---|", *rows])
-
-
-def reasons_tables() -> dict[str, str]:
-    """Return the table of each section in Markdown, by its heading."""
-    return {heading: "\n".join(_table(section)) for heading, section in SECTIONS.items()}
-
-
-def _table(section: Mapping[Reason, Meaning]) -> Iterator[str]:
-    columns = ["reason", "type", "what it means", "what to do"]
-    moves = any(meaning.moves for meaning in section.values())
-    if moves:
-        columns.insert(2, "moves")
-    yield f"| {' | '.join(columns)} |"
-    yield "|---" * len(columns) + "|"
-    for reason, meaning in section.items():
-        cells = [f"`{reason}`", meaning.event, meaning.means, meaning.remedy]
-        if moves:
-            cells.insert(2, meaning.moves)
-        yield "| " + " | ".join(cells).rstrip() + " |"

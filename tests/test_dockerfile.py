@@ -137,6 +137,7 @@ class Scratch:
                         ROOT / name, into, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
                     )
                 else:
+                    into.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(ROOT / name, into)
         elif step.word == "RUN":
             run([self.place(word) for word in step.command], source)

@@ -11,15 +11,13 @@ from textwrap import indent
 import pytest
 import yaml
 
-from reference_tables import annotations_table, default_of, exits_table, policy_schema, reasons_tables
+from reference_tables import annotations_table, default_of, exits_table, policy_schema
 from splitter.bundled import bundled_path
 from splitter.core import labels_annotations as keys
 from splitter.core.labels_annotations import OWN_ANNOTATIONS
 from splitter.core.labels_annotations.policy import ANNOTATIONS, Level, Policy, parse_policy
 from splitter.core.labels_annotations.reported import values_of
 from splitter.core.labels_annotations.words import Annotation, reported
-from splitter.core.reasons import Reason
-from splitter.report.meanings import MEANINGS, SECTIONS
 from written import in_step
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -36,41 +34,11 @@ class TestThePages:
         """The page's one table."""
         in_step(REFERENCE / page, _WRITER, _TESTS, [_SINGLE[page]()])
 
-    def test_reasons_have_theirs(self) -> None:
-        """One table under each heading, in the order of the code."""
-        in_step(REFERENCE / "reasons.md", _WRITER, _TESTS, list(reasons_tables().values()))
-        text = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
-        assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == list(SECTIONS)
-
     def test_the_crd_describes_the_policy(self) -> None:
         """A Split's schema has what is reported of the policy, as `kubectl explain` shows it."""
         text = yaml.safe_dump(policy_schema(), sort_keys=False, width=90)
         path = bundled_path("manifests/crd.yaml")
         in_step(path, _WRITER, _TESTS, [indent(text.rstrip(), " " * 20)])
-
-
-class TestReasons:
-    """What splitter/report/meanings says."""
-
-    def test_have_a_meaning_each(self) -> None:
-        """A reason without one is not looked up in vain; one stands in one section only."""
-        assert set(MEANINGS) == set(Reason)
-        assert sum(map(len, SECTIONS.values())) == len(Reason)
-
-    @pytest.mark.parametrize("reason", Reason)
-    def test_are_told_in_one_line(self, reason: Reason) -> None:
-        """A table's cell ends where a bar stands."""
-        meaning = MEANINGS[reason]
-        text = f"{meaning.means}{meaning.remedy}"
-        assert meaning.means.endswith(".")
-        assert "|" not in text
-        assert "\n" not in text
-        assert "  " not in text
-
-    @pytest.mark.parametrize("reason", [one for one in Reason if MEANINGS[one].event == "Warning"])
-    def test_that_warn_say_what_to_do(self, reason: Reason) -> None:
-        """A Warning means that somebody should look; this says at what."""
-        assert MEANINGS[reason].remedy or reason is Reason.ON_DEMAND_DOOMED
 
 
 class TestAnnotations:

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from splitter.core.reasons import Reason
 from splitter.core.split_status import PastDecision
 from splitter.dashboard.history import Moment
-from splitter.report.meanings import SECTIONS
+from splitter.report.meanings import MEANINGS
 
 _WIDTH, _LEFT, _RIGHT = 960, 44, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
@@ -60,7 +60,7 @@ _SORTS = {
     "Templates and rollouts": Sort.ROLL,
     "Refusals and bad input": Sort.TROUBLE,
 }
-_BY_REASON = {reason.value: _SORTS[title] for title, section in SECTIONS.items() for reason in section} | {
+_BY_REASON = {reason.value: _SORTS[meaning.section] for reason, meaning in MEANINGS.items()} | {
     reason.value: Sort.LOSS for reason in _LOSSES
 }
 

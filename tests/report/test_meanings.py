@@ -1,0 +1,64 @@
+"""What docs/reference/reasons.md says of each reason, and how it is read."""
+
+import re
+
+import pytest
+
+from splitter.bundled import bundled_path
+from splitter.core.reasons import Reason
+from splitter.report.meanings import MEANINGS, Meaning, read_meanings
+
+PAGE = bundled_path("docs/reference/reasons.md").read_text(encoding="utf-8")
+
+
+class TestThePage:
+    """What it has to say."""
+
+    def test_has_one_row_for_each_reason(self) -> None:
+        """A reason without one is looked up in vain; one stands in one section only."""
+        rows = [reason for reason, _ in read_meanings(PAGE)]
+        assert sorted(rows) == sorted(Reason)
+
+    def test_has_a_table_in_each_section(self) -> None:
+        """No heading is without reasons, and no reason without a heading."""
+        headings = re.findall(r"^## (.*)$", PAGE, flags=re.MULTILINE)
+        assert list(dict.fromkeys(meaning.section for meaning in MEANINGS.values())) == headings
+
+    @pytest.mark.parametrize("reason", Reason)
+    def test_says_what_a_reason_means(self, reason: Reason) -> None:
+        """In a sentence, under the type of an Event or none."""
+        meaning = MEANINGS[reason]
+        assert meaning.means.endswith(".")
+        assert meaning.event in {"Normal", "Warning", ""}
+        assert "  " not in f"{meaning.means}{meaning.remedy}"
+
+    @pytest.mark.parametrize("reason", [one for one in Reason if MEANINGS[one].event == "Warning"])
+    def test_says_what_to_do_about_a_warning(self, reason: Reason) -> None:
+        """A Warning means that somebody should look; this says at what."""
+        assert MEANINGS[reason].remedy or reason is Reason.ON_DEMAND_DOOMED
+
+
+class TestReading:
+    """From Markdown to values."""
+
+    def test_goes_by_the_columns_of_each_table(self) -> None:
+        """A table may have a column more; links and code stay as they are written."""
+        page = (
+            "# Reasons\n\n## First\n\n| reason | type | what it means | what to do |\n|---|---|---|---|\n"
+            "| `Soaking` | Normal | It [soaks](a.md). | |\n\n## Second\n\n"
+            "| reason | type | moves | what it means | what to do |\n|---|---|---|---|---|\n"
+            "| `NotReady` | Warning | no | It is not. | `kubectl logs` |\n"
+        )
+        assert dict(read_meanings(page)) == {
+            Reason.SOAKING: Meaning("First", "Normal", "It [soaks](a.md).", ""),
+            Reason.NOT_READY: Meaning("Second", "Warning", "It is not.", "`kubectl logs`"),
+        }
+
+    @pytest.mark.parametrize(
+        "row", ["| `NoSuchReason` | Normal | It is. | |", "| `Soaking` | a | bar | too | many |"]
+    )
+    def test_takes_no_row_that_is_wrong(self, row: str) -> None:
+        """A reason that there is not, or a cell with a bar in it."""
+        header = "## A\n| reason | type | what it means | what to do |\n|---|---|---|---|\n"
+        with pytest.raises(ValueError, match=r"."):
+            list(read_meanings(header + row))
