@@ -95,11 +95,7 @@ class Cache:
         )
         self.budgets = Budgets(self._budget_changed)
         self.placements = PlacementCache(partial(enqueue, urgent=False), self._knows)
-        self.twins = Indexer(
-            parse.twin,
-            {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
-            self._twin_changed,
-        )
+        self.twins = Indexer(parse.twin, {"source": lambda record: record.source}, self._twin_changed)
         self.replica_sets = Indexer(
             parse.replica_set,
             {
@@ -316,7 +312,7 @@ class Cache:
     def _capacity_signalled(self) -> None:
         """Enqueue the workloads that wait for spot."""
         for twin in self.twins.values():
-            if twin.pool is Pool.SPOT and twin.available_replicas < twin.spec_replicas:
+            if twin.pool is Pool.SPOT and twin.view.available_replicas < twin.view.spec_replicas:
                 self._enqueue(twin.source, urgent=False)
         for split in self.splits.values():
             if split.spec.ordinals is not None and split.state != State.STEADY:

@@ -239,70 +239,43 @@ class Observer:
         new: list[PodView] = []
         revisions = {pod.uid: pod.revision for pod in self._pods_of(record.namespace, record.uid)}
         for pod in self._ordinal_pods(record.key, record.uid, now):
-            held_back = pod.ordinal is not None and pod.ordinal - first < record.partition
-            is_new = record.observed and (held_back or revisions[pod.uid] == record.revision)
+            held_back = pod.ordinal is not None and pod.ordinal - first < record.view.partition
+            is_new = record.view.observed and (held_back or revisions[pod.uid] == record.revision)
             (new if is_new else old.setdefault(revisions[pod.uid], [])).append(pod)
         older = [
             _revision(record, name, name, sum(pod.counts for pod in pods), pods)
             for name, pods in sorted(old.items())
         ]
-        left = max(0, record.spec_replicas - sum(rs.spec_replicas for rs in older))
-        return (_revision(record, record.revision, record.template_hash, left, new), *older)
+        left = max(0, record.view.spec_replicas - sum(rs.spec_replicas for rs in older))
+        return (_revision(record, record.revision, record.view.template_hash, left, new), *older)
 
     def _replica_set(
         self, record: ReplicaSetRecord, now: datetime, attachment: Attachment = Attachment.ATTACHED
     ) -> ReplicaSetView:
-        return ReplicaSetView(
-            name=record.name,
-            uid=record.uid,
+        return replace(
+            record.view,
             resource_version=str(record.version),
-            hashes=record.hashes,
-            template_hash=record.template_hash,
-            spec_replicas=record.spec_replicas,
-            status_replicas=record.status_replicas,
-            available_replicas=record.available_replicas,
-            created=record.created,
-            template_labels=record.template_labels,
-            marked=record.marked,
             attachment=attachment,
             orphaned=attachment is Attachment.PARKED and not record.owner_uids,
-            refusal=record.refusal,
-            refused_since=record.refused_since,
-            retried=record.retried,
             pods=tuple(self._pod(pod, now) for pod in self._pods_of(record.namespace, record.uid)),
         )
 
     def _twin(self, record: TwinRecord, now: datetime) -> TwinView:
-        status_replicas, updated = record.status_replicas, record.updated_replicas
-        if record.first_ordinal is not None:
-            replica_sets = self._revisions(record, record.first_ordinal, now)
+        view = record.view
+        if view.first_ordinal is not None:
+            replica_sets = self._revisions(record, view.first_ordinal, now)
             counted = sum(rs.status_replicas for rs in replica_sets)  # its status counts terminating ones too
-            status_replicas = counted if record.observed else max(counted, status_replicas)
-            updated = replica_sets[0].status_replicas
+            view = replace(
+                view,
+                status_replicas=counted if view.observed else max(counted, view.status_replicas),
+                updated_replicas=replica_sets[0].status_replicas,
+            )
         else:
             owned = self._cache.replica_sets.find("controller", (record.namespace, record.uid))
             replica_sets = tuple(self._replica_set(rs, now) for rs in few(owned) if not rs.deleting)
-        return TwinView(
-            pool=record.pool,
-            name=record.name,
-            uid=record.uid,
+        return replace(
+            view,
             resource_version=str(record.version),
-            rendered_hash=record.rendered_hash,
-            made_of=record.made_of,
-            stalled=record.stalled,
-            template_hash=record.template_hash,
-            spec_replicas=record.spec_replicas,
-            status_replicas=status_replicas,
-            available_replicas=record.available_replicas,
-            updated_replicas=updated,
-            first_ordinal=record.first_ordinal,
-            partition=record.partition,
-            observed=record.observed,
-            max_surge=record.max_surge,
-            max_unavailable=record.max_unavailable,
-            deleting=record.deleting,
-            paused=record.paused,
-            edits=record.edits,
             stripped=self._cache.is_stripped(record),
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
             strays=self._pods.strays(record, replica_sets),

@@ -54,9 +54,9 @@ def _made_last(cache: Cache, key: Key) -> Iterable[PodRecord]:
     """Yield the pods without an owner that a ReplicaSet of the source made after all others were labelled."""
     prefix = kept_name(key.name, "")
     for rs in cache.replica_sets.find("deployment", (key.namespace, key.name)):
-        if not rs.name.startswith(prefix):
+        if not rs.view.name.startswith(prefix):
             continue
-        template_hash = rs.name.removeprefix(prefix)
+        template_hash = rs.view.name.removeprefix(prefix)
         for pod in cache.pods.find("unowned", (key.namespace, template_hash)):
             made_by_it = pod.name.startswith(f"{key.name}-{template_hash}-")
             if made_by_it and not (pod.labelled_for or pod.terminating or pod.finished):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from splitter.core.limits import MAX_REPLICA_SETS
-from splitter.core.model import Edit, Pool, SourceView, SplitView, Trouble
+from splitter.core.model import Pool, ReplicaSetView, SourceView, SplitView, Trouble, TwinView
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
 from splitter.core.nodes.fit import PodRequest, SpreadConstraint
@@ -74,60 +74,41 @@ class PodRecord(Record):
 class ReplicaSetRecord(Record):
     """One ReplicaSet, splitter's or a user's."""
 
-    name: str
     controller_uid: str | None
     owner_uids: tuple[str, ...]  # all Deployments that own it, controlling or not
     owner_name: str | None  # the Deployment's name, of the first of them
     labels: Mapping[str, str]
-    marked: bool  # the Deployment controller has copied our mark onto it
-    template_labels: Mapping[str, str]
-    hashes: tuple[str, ...]  # of the pods that it selects
-    template_hash: str
-    spec_replicas: int
-    status_replicas: int
-    available_replicas: int
-    refusal: Trouble | None  # why the API server takes no more pods of it
-    refused_since: datetime | None
-    retried: datetime | None  # when we had it try again
-    created: datetime
     deleting: bool
+    view: ReplicaSetView  # without its version, its pods, and how it hangs on a source
 
 
 @dataclass(frozen=True, slots=True)
 class TwinRecord(Record):
     """One generated Deployment or StatefulSet."""
 
-    name: str
     source: Key
     source_uid: str
-    pool: Pool
-    rendered_hash: str
-    made_of: str
-    stalled: bool
-    template_hash: str
-    spec_replicas: int
-    status_replicas: int
-    available_replicas: int
-    updated_replicas: int
-    observed: bool
-    max_surge: int
-    max_unavailable: int
-    deleting: bool
-    paused: bool
     request: PodRequest  # what one of its pods asks the scheduler for
     spreads: tuple[SpreadConstraint, ...]  # and how its pods are to be spread
-    edits: tuple[Edit, ...]
     owned: str  # which fields of its pod template are ours
     created: datetime
-    kind: str
-    first_ordinal: int | None  # of a StatefulSet
-    partition: int
     revision: str  # the one that its pods are rolled to
+    view: TwinView  # without its version and its ReplicaSets
+
+    @property
+    def pool(self) -> Pool:
+        """Which half of the split it is."""
+        return self.view.pool
+
+    @property
+    def kind(self) -> str:
+        """What it is: the same as its source."""
+        return self.source.kind
 
     @property
     def key(self) -> Key:
         """What it is called."""
-        return Key(self.kind, self.namespace, self.name)
+        return Key(self.kind, self.namespace, self.view.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,5 +214,7 @@ def few(records: Sequence[ReplicaSetRecord]) -> Sequence[ReplicaSetRecord]:
     """
     if len(records) <= MAX_REPLICA_SETS:
         return records
-    by_weight = sorted(records, key=lambda one: (bool(one.spec_replicas or one.status_replicas), one.created))
+    by_weight = sorted(
+        records, key=lambda one: (bool(one.view.spec_replicas or one.view.status_replicas), one.view.created)
+    )
     return by_weight[-MAX_REPLICA_SETS - 1 :]

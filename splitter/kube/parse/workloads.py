@@ -22,7 +22,7 @@ from splitter.core.labels_annotations import (
     SPLIT_TWIN,
     twin_name,
 )
-from splitter.core.model import Pool, SourceView
+from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
@@ -62,25 +62,29 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
     failure = _failure(status)
     return ReplicaSetRecord(
         namespace=intern(metadata["namespace"]),
-        name=metadata["name"],
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
         controller_uid=controlling["uid"] if controlling else None,
         owner_uids=tuple(ref["uid"] for ref in deployments),
         owner_name=named if is_name(named) else None,  # anybody may write there what nothing is called
         labels=labels,
-        marked=ANNOTATION_TAKEN_OVER in annotations,
-        template_labels=spec["template"]["metadata"].get("labels", {}),
-        hashes=_selected_hashes(spec.get("selector") or {}),
-        template_hash=template_hash(spec["template"]),
-        spec_replicas=count(spec, "replicas", 1),
-        status_replicas=count(status, "replicas"),
-        available_replicas=count(status, "availableReplicas"),
-        refusal=of_refusal(failure.get("message", "")) if failure is not None else None,
-        refused_since=maybe_instant(failure.get("lastTransitionTime")) if failure is not None else None,
-        retried=_retried(annotations),
-        created=instant(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
+        view=ReplicaSetView(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            resource_version="",
+            marked=ANNOTATION_TAKEN_OVER in annotations,
+            template_labels=spec["template"]["metadata"].get("labels", {}),
+            hashes=_selected_hashes(spec.get("selector") or {}),
+            template_hash=template_hash(spec["template"]),
+            spec_replicas=count(spec, "replicas", 1),
+            status_replicas=count(status, "replicas"),
+            available_replicas=count(status, "availableReplicas"),
+            refusal=of_refusal(failure.get("message", "")) if failure is not None else None,
+            refused_since=maybe_instant(failure.get("lastTransitionTime")) if failure is not None else None,
+            retried=_retried(annotations),
+            created=instant(metadata["creationTimestamp"]),
+        ),
     )
 
 
@@ -141,35 +145,38 @@ def twin(raw: Raw) -> TwinRecord:
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
         namespace=intern(metadata["namespace"]),
-        name=metadata["name"],
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
         source=Key(kind, metadata["namespace"], owner["name"]),
         source_uid=owner["uid"],
-        pool=pool,
-        # Without its label or its owner it is out of date, and is written whole again.
-        rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
-        made_of=metadata.get("annotations", {}).get(ANNOTATION_MADE_OF, ""),
-        stalled=_is_stalled(status),
-        template_hash=template_hash(spec["template"]),
-        spec_replicas=replicas,
-        status_replicas=count(status, "replicas"),
-        available_replicas=count(status, "availableReplicas"),
-        updated_replicas=count(status, "updatedReplicas"),
-        observed=count(status, "observedGeneration") >= metadata["generation"],
-        max_surge=surge,
-        max_unavailable=unavailable,
-        deleting="deletionTimestamp" in metadata,
-        paused=bool(spec.get("paused")) and kind == DEPLOYMENT,
         request=pod_request(spec["template"].get("spec", {})),
         spreads=spread_constraints(spec["template"].get("spec", {})),
-        edits=edits(raw),
         owned=owned(raw),
         created=instant(metadata["creationTimestamp"]),
-        kind=kind,
-        first_ordinal=first_ordinal(spec) if kind == STATEFUL_SET else None,
-        partition=partition(spec),
         revision=status.get("updateRevision", ""),
+        view=TwinView(
+            pool=pool,
+            name=metadata["name"],
+            uid=metadata["uid"],
+            resource_version="",
+            # Without its label or its owner it is out of date, and is written whole again.
+            rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
+            made_of=metadata.get("annotations", {}).get(ANNOTATION_MADE_OF, ""),
+            stalled=_is_stalled(status),
+            template_hash=template_hash(spec["template"]),
+            spec_replicas=replicas,
+            status_replicas=count(status, "replicas"),
+            available_replicas=count(status, "availableReplicas"),
+            updated_replicas=count(status, "updatedReplicas"),
+            observed=count(status, "observedGeneration") >= metadata["generation"],
+            max_surge=surge,
+            max_unavailable=unavailable,
+            deleting="deletionTimestamp" in metadata,
+            paused=bool(spec.get("paused")) and kind == DEPLOYMENT,
+            edits=edits(raw),
+            first_ordinal=first_ordinal(spec) if kind == STATEFUL_SET else None,
+            partition=partition(spec),
+        ),
     )
 
 

@@ -41,28 +41,28 @@ class TestEdits:
     def test_a_value(self) -> None:
         """`kubectl set image` is told with its path and its value, the container by its name."""
         raw = twin(writes("kubectl-set", in_container(image={})))
-        assert parse.twin(raw).edits == (Edit((*INTO_IT, "image"), "web:9"),)
+        assert parse.twin(raw).view.edits == (Edit((*INTO_IT, "image"), "web:9"),)
 
     def test_a_variable(self) -> None:
         """A list in a list is followed to the value."""
         variable = {"name": "MODE", "value": "fast"}
         below: Raw = {'k:{"name":"MODE"}': {"f:value": {}}}
         raw = twin(writes("kubectl-set", in_container(env=below)), env=[variable])
-        assert parse.twin(raw).edits == (Edit((*INTO_IT, "env", '{"name":"MODE"}', "value"), "fast"),)
+        assert parse.twin(raw).view.edits == (Edit((*INTO_IT, "env", '{"name":"MODE"}', "value"), "fast"),)
 
     def test_very_many(self) -> None:
         """One is reason enough to write a twin anew, so no more are kept than say where."""
         names = [f"V{number}" for number in range(MAX_EDITS + 5)]
         below: Raw = {f'k:{{"name":"{name}"}}': {"f:value": {}} for name in reversed(names)}
         raw = twin(writes("x", in_container(env=below)), env=[{"name": name, "value": "1"} for name in names])
-        result = parse.twin(raw).edits
+        result = parse.twin(raw).view.edits
         assert len(result) == MAX_EDITS
         assert {edit.value for edit in result} == {"1"}
 
     def test_an_annotation(self) -> None:
         """Names with dots and slashes are names like any other."""
         raw = twin(writes("somebody", {"f:metadata": {"f:annotations": {"f:team": {}}}}))
-        assert parse.twin(raw).edits == (
+        assert parse.twin(raw).view.edits == (
             Edit(("spec", "template", "metadata", "annotations", "team"), "shop"),
         )
 
@@ -81,7 +81,7 @@ class TestEdits:
     )
     def test_none(self, managed: Raw) -> None:
         """Our own fields, whole lists, and what is no more there are no edits."""
-        assert parse.twin(twin(managed, command=["run"])).edits == ()
+        assert parse.twin(twin(managed, command=["run"])).view.edits == ()
 
 
 class TestOwned:

@@ -25,9 +25,13 @@ class TestReplicaSets:
             ("uid-web",),
             "web",
         )
-        assert (result.spec_replicas, result.status_replicas, result.available_replicas) == (3, 3, 2)
+        assert (result.view.spec_replicas, result.view.status_replicas, result.view.available_replicas) == (
+            3,
+            3,
+            2,
+        )
         assert result.labels == {"app": "web"}
-        assert result.template_labels == {"app": "web", "pod-template-hash": "1"}
+        assert result.view.template_labels == {"app": "web", "pod-template-hash": "1"}
 
     def test_parked(self) -> None:
         """A parked one still has its owner, and no controller."""
@@ -45,9 +49,9 @@ class TestReplicaSets:
         """The template's hash leaves out the label that the Deployment controller adds to each."""
         raw, same = replica_set(), replica_set("web-2")
         same["spec"]["template"]["metadata"]["labels"]["pod-template-hash"] = "2"
-        assert parse.replica_set(raw).template_hash == parse.replica_set(same).template_hash
+        assert parse.replica_set(raw).view.template_hash == parse.replica_set(same).view.template_hash
         same["spec"]["template"]["spec"] = {"containers": [{"name": "web", "image": "web:2"}]}
-        assert parse.replica_set(raw).template_hash != parse.replica_set(same).template_hash
+        assert parse.replica_set(raw).view.template_hash != parse.replica_set(same).view.template_hash
 
     def test_is_the_deployments_template(self) -> None:
         """A Deployment's template and that of its ReplicaSet are known as the same."""
@@ -55,41 +59,45 @@ class TestReplicaSets:
         template: dict[str, Any] = json.loads(json.dumps(source["spec"]["template"]))
         template["metadata"]["labels"]["pod-template-hash"] = "abc"
         result = parse.replica_set(replica_set(spec={"template": template}))
-        assert parse.source(source).view.template_hash == result.template_hash
+        assert parse.source(source).view.template_hash == result.view.template_hash
 
     def test_defaults(self) -> None:
         """One without `replicas` wants 1; one without a status has none."""
         raw = replica_set()
         del raw["spec"]["replicas"]
         result = parse.replica_set(raw)
-        assert (result.spec_replicas, result.status_replicas, result.available_replicas) == (1, 0, 0)
+        assert (result.view.spec_replicas, result.view.status_replicas, result.view.available_replicas) == (
+            1,
+            0,
+            0,
+        )
 
     def test_refusal(self) -> None:
         """Why the API server takes no more pods is kept; that some could not be deleted is not."""
         failure = condition("ReplicaFailure", reason="FailedCreate", message="exceeded quota: small")
         result = parse.replica_set({**replica_set(), "status": {"conditions": [failure]}})
-        assert result.refusal == Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
+        assert result.view.refusal == Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
         failure["reason"] = "FailedDelete"
-        assert parse.replica_set({**replica_set(), "status": {"conditions": [failure]}}).refusal is None
+        assert parse.replica_set({**replica_set(), "status": {"conditions": [failure]}}).view.refusal is None
 
     def test_since_when_it_is_refused(self) -> None:
         """And when we had it try again; what anybody else wrote there counts as nothing."""
         failure = condition("ReplicaFailure", reason="FailedCreate", message="no")
         raw = {**replica_set(), "status": {"conditions": [failure]}}
-        since = parse.replica_set(raw).refused_since
+        since = parse.replica_set(raw).view.refused_since
         assert since is not None
         assert since.isoformat().startswith(failure["lastTransitionTime"].removesuffix("Z"))
-        assert parse.replica_set(raw).retried is None
+        assert parse.replica_set(raw).view.retried is None
         for text in ("", "x", "9" * 5000, "2026-13-45T00:00:00Z", "\x00"):
             raw["metadata"]["annotations"] = {"splitter.io/retried": text}
-            assert parse.replica_set(raw).retried is None
+            assert parse.replica_set(raw).view.retried is None
         at = "2026-01-05T10:00:00.123456+00:00"
         raw["metadata"]["annotations"] = {"splitter.io/retried": at}
-        retried = parse.replica_set(raw).retried
+        retried = parse.replica_set(raw).view.retried
         assert retried is not None
         assert retried.isoformat() == at
         del failure["lastTransitionTime"]
-        assert parse.replica_set(raw).refused_since is None
+        assert parse.replica_set(raw).view.refused_since is None
 
     def test_deleting(self) -> None:
         """One that is being deleted is known as such."""
@@ -331,15 +339,15 @@ class TestTwins:
         annotations = {"splitter.io/rendered-hash": "abc"}
         result = parse.twin(twin("spot", rolling(2, 0), status, annotations=annotations))
         assert (result.source, result.source_uid) == (Key("Deployment", "shop", "web"), "uid-web")
-        assert (result.pool, result.rendered_hash, result.observed) == (Pool.SPOT, "abc", True)
+        assert (result.pool, result.view.rendered_hash, result.view.observed) == (Pool.SPOT, "abc", True)
         counts = (
-            result.spec_replicas,
-            result.status_replicas,
-            result.available_replicas,
-            result.updated_replicas,
+            result.view.spec_replicas,
+            result.view.status_replicas,
+            result.view.available_replicas,
+            result.view.updated_replicas,
         )
         assert counts == (4, 5, 3, 2)
-        assert (result.max_surge, result.max_unavailable) == (2, 0)
+        assert (result.view.max_surge, result.view.max_unavailable) == (2, 0)
 
     def test_of_nobody(self) -> None:
         """A Deployment of a user's with our label, no owner and nothing that says whose twin it is: none."""
@@ -355,7 +363,11 @@ class TestTwins:
     def test_fresh(self) -> None:
         """A twin that its controller has not seen yet has nothing and is not observed."""
         result = parse.twin(twin())
-        assert (result.status_replicas, result.updated_replicas, result.observed) == (0, 0, False)
+        assert (result.view.status_replicas, result.view.updated_replicas, result.view.observed) == (
+            0,
+            0,
+            False,
+        )
 
     def test_request(self) -> None:
         """What the scheduler will look at: requests, selector, required affinity, tolerations."""
