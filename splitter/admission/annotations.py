@@ -10,17 +10,8 @@ case, on a real API server. They must never be needed: the controller reads ever
 from typing import Final
 
 from splitter.admission.expressions import Manifest, lines, literal, policy, variables
-from splitter.core.labels_annotations import (
-    LABEL_POOL,
-    LABEL_SOURCE,
-    LABEL_SPLIT,
-    OWN_ANNOTATIONS,
-    PREFIX,
-    SPLIT_ENABLED,
-    SPLIT_PARKED,
-    SPLIT_TWIN,
-    words,
-)
+from splitter.core import labels_annotations as keys
+from splitter.core.labels_annotations import words
 from splitter.core.labels_annotations.policy import ANNOTATIONS, USER_ANNOTATIONS
 
 FORMS: Final[dict[str, words.Form[object]]] = {row.key: row.form for row in ANNOTATIONS}
@@ -50,7 +41,7 @@ _CHANGED_ANNOTATION: Final = (
     " variables.former[{key}] == variables.annotations[{key}]))"
 )
 _CHANGED_LABEL: Final = (
-    f"({literal(LABEL_SPLIT)} in variables.labels && variables.label != variables.formerLabel)"
+    f"({literal(keys.LABEL_SPLIT)} in variables.labels && variables.label != variables.formerLabel)"
 )
 
 
@@ -63,18 +54,18 @@ def annotation_policies() -> list[Manifest]:
             forms=lines([_row(key, form) for key, form in FORMS.items()]),
             wrong=_wrong(),
             isWrongLabel=f"{_CHANGED_LABEL} &&\n"
-            f"!(variables.label in {literal([SPLIT_ENABLED, SPLIT_TWIN, SPLIT_PARKED])})",
+            f"!(variables.label in {literal([keys.SPLIT_ENABLED, keys.SPLIT_TWIN, keys.SPLIT_PARKED])})",
             sentences=_sentences(),
         ),
         "validations": [
             {
                 "expression": "!variables.isWrongLabel",
-                "message": f"the label {LABEL_SPLIT} is wrong",
+                "message": f"the label {keys.LABEL_SPLIT} is wrong",
                 "messageExpression": _wrong_label(),
             },
             {
                 "expression": "size(variables.wrong) == 0",
-                "message": f"an annotation under {PREFIX} is wrong",
+                "message": f"an annotation under {keys.PREFIX} is wrong",
                 "messageExpression": 'variables.sentences.join(" ")',
             },
         ],
@@ -83,22 +74,22 @@ def annotation_policies() -> list[Manifest]:
         **_common(),
         "variables": variables(
             **_written(),
-            known=lines([*USER_ANNOTATIONS, *OWN_ANNOTATIONS]),
+            known=lines([*USER_ANNOTATIONS, *keys.OWN_ANNOTATIONS]),
             unknown=(
-                f"variables.annotations.filter(key, key.startsWith({literal(PREFIX)}) &&\n"
+                f"variables.annotations.filter(key, key.startsWith({literal(keys.PREFIX)}) &&\n"
                 f"!(key in variables.known) && {_CHANGED_ANNOTATION.format(key='key')})"
             ),
         ),
         "validations": [
             {
                 "expression": f"!({_CHANGED_LABEL} &&\n"
-                f"variables.label in {literal([SPLIT_TWIN, SPLIT_PARKED])})",
-                "message": f"the label {LABEL_SPLIT} marks what splitter owns",
+                f"variables.label in {literal([keys.SPLIT_TWIN, keys.SPLIT_PARKED])})",
+                "message": f"the label {keys.LABEL_SPLIT} marks what splitter owns",
                 "messageExpression": _copied_label(),
             },
             {
                 "expression": "size(variables.unknown) == 0",
-                "message": f"an annotation under {PREFIX} is not known",
+                "message": f"an annotation under {keys.PREFIX} is not known",
                 "messageExpression": _unknown(),
             },
         ],
@@ -114,8 +105,8 @@ def _common() -> Manifest:
     """Return the match conditions: objects with a key of ours that splitter does not own."""
     operations = ["CREATE", "UPDATE"]
     has_key = (
-        f"object.metadata.?annotations.orValue({{}}).exists(key, key.startsWith({literal(PREFIX)})) ||\n"
-        f"{literal(LABEL_SPLIT)} in object.metadata.?labels.orValue({{}})"
+        f"object.metadata.?annotations.orValue({{}}).exists(key, key.startsWith({literal(keys.PREFIX)})) ||\n"
+        f"{literal(keys.LABEL_SPLIT)} in object.metadata.?labels.orValue({{}})"
     )
     return {
         "failurePolicy": "Ignore",
@@ -139,7 +130,7 @@ def _common() -> Manifest:
             {"name": "has-a-key-of-ours", "expression": has_key},
             {
                 "name": "is-no-twin",
-                "expression": f"!({literal(LABEL_POOL)} in object.metadata.?labels.orValue({{}}))",
+                "expression": f"!({literal(keys.LABEL_POOL)} in object.metadata.?labels.orValue({{}}))",
             },
         ],
     }
@@ -148,7 +139,7 @@ def _common() -> Manifest:
 def _written() -> dict[str, str]:
     """Return the variables for the new values and the old ones."""
     annotations = "metadata.?annotations.orValue({})"
-    label = f"metadata.?labels[{literal(LABEL_SPLIT)}].orValue({literal(_NO_LABEL)})"
+    label = f"metadata.?labels[{literal(keys.LABEL_SPLIT)}].orValue({literal(_NO_LABEL)})"
     # On a Namespace the label says nothing.
     is_namespace = 'request.resource.resource == "namespaces"'
     return {
@@ -230,23 +221,23 @@ def _shortened(text: str) -> str:
 
 def _wrong_label() -> str:
     # A label holds nothing that would have to be escaped.
-    return f"'{LABEL_SPLIT} is \"' + {_shortened('variables.label')} +\n" + literal(
-        f'"; it must be "{SPLIT_ENABLED}". Write "{SPLIT_ENABLED}" to split this workload,'
+    return f"'{keys.LABEL_SPLIT} is \"' + {_shortened('variables.label')} +\n" + literal(
+        f'"; it must be "{keys.SPLIT_ENABLED}". Write "{keys.SPLIT_ENABLED}" to split this workload,'
         " or remove the label to have it back."
     )
 
 
 def _copied_label() -> str:
-    before = literal(f'{LABEL_SPLIT} is "')
+    before = literal(f'{keys.LABEL_SPLIT} is "')
     after = literal(
         '", which marks what splitter owns: it is not split again. '
-        f'Write "{SPLIT_ENABLED}" if this is a workload of yours that carries a copied label.'
+        f'Write "{keys.SPLIT_ENABLED}" if this is a workload of yours that carries a copied label.'
     )
     return f"{before} + variables.label +\n{after}"
 
 
 def _unknown() -> str:
-    labels = literal([LABEL_SPLIT, LABEL_POOL, LABEL_SOURCE])
+    labels = literal([keys.LABEL_SPLIT, keys.LABEL_POOL, keys.LABEL_SOURCE])
     as_label = literal(" is read as a label only. Write it under labels, or remove it.")
     unknown = literal(
         f" is not an annotation splitter knows, and is ignored. Known are: {', '.join(USER_ANNOTATIONS)}."

@@ -18,12 +18,7 @@ from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.core.labels_annotations import (
-    ANNOTATION_FREEZE,
-    ANNOTATION_RESTARTED_AT,
-    ANNOTATION_ROLLOUT_AT,
-    LABEL_SPLIT,
-)
+from splitter.core import labels_annotations as keys
 from splitter.core.names import Key
 from splitter.kube.as_user import PlacementAnswer, annotate, placement_answer
 from splitter.report.printable import printable
@@ -49,7 +44,7 @@ class _Ask:
 
 _ASKS = (
     _Ask(
-        ANNOTATION_RESTARTED_AT,
+        keys.ANNOTATION_RESTARTED_AT,
         _now,
         "restarts",
         "Replace every pod, one twin after the other."
@@ -59,7 +54,7 @@ _ASKS = (
         "restart it with `kubectl rollout restart {target} -n {namespace}`",
     ),
     _Ask(
-        ANNOTATION_ROLLOUT_AT,
+        keys.ANNOTATION_ROLLOUT_AT,
         _now,
         "gets its template set",
         "Roll a changed template set out now.\n\nOtherwise it is applied with the workload's next rollout.",
@@ -67,13 +62,13 @@ _ASKS = (
         "it has no twins that a template set could be rolled out to",
     ),
     _Ask(
-        ANNOTATION_FREEZE,
+        keys.ANNOTATION_FREEZE,
         lambda: "true",
         "is frozen",
         "Hold both counts as they are.\n\nThey stay in an emergency too, until `splitter unfreeze`.",
     ),
     _Ask(
-        ANNOTATION_FREEZE,
+        keys.ANNOTATION_FREEZE,
         lambda: None,
         "is no longer frozen",
         "Let both counts move again.",
@@ -133,6 +128,6 @@ async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit
                 see = f"splitter status {target.short} -n {target.key.namespace}"
                 typer.echo(f"{target.words} {ask.comes}; see: {see}")
             else:
-                sys.stderr.write(f"{target.words} is not split: it has no label {LABEL_SPLIT}\n")
+                sys.stderr.write(f"{target.words} is not split: it has no label {keys.LABEL_SPLIT}\n")
                 code = Exit.NOT_SPLIT
     return code

@@ -7,18 +7,7 @@ decides.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from splitter.core.actions import (
-    Action,
-    ApplyTwin,
-    DeletePlaceholder,
-    DeleteVanishedPod,
-    HolderKind,
-    RetryPods,
-    Scale,
-    SetBudget,
-    SetOwnershipMark,
-    is_raise,
-)
+from splitter.core import actions as do
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Level, Policy
@@ -72,7 +61,7 @@ class Plan:
     step: Step
     state: State
     verdict: Note
-    actions: tuple[Action, ...] = ()
+    actions: tuple[do.Action, ...] = ()
     notes: tuple[Note, ...] = ()
     wanted_on_demand: int = 0
     wanted_spot: int = 0
@@ -87,27 +76,27 @@ class Plan:
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None
-    retries: tuple[RetryPods, ...] = ()  # written after all actions; no move, and nothing is said of them
-    let_go: tuple[DeletePlaceholder, ...] = ()  # of relief, and of no use any more: written last, unsaid
+    retries: tuple[do.RetryPods, ...] = ()  # written after all actions; no move, and nothing is said of them
+    let_go: tuple[do.DeletePlaceholder, ...] = ()  # of relief, and of no use any more: written last, unsaid
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     untouched: bool = False  # its state is another version's: not even a status is written
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
 
     @property
-    def raises(self) -> tuple[Scale, ...]:
+    def raises(self) -> tuple[do.Scale, ...]:
         """The writes that ask for more replicas somewhere."""
-        return tuple(one for one in self.actions if isinstance(one, Scale) and is_raise(one))
+        return tuple(one for one in self.actions if isinstance(one, do.Scale) and do.is_raise(one))
 
     @property
-    def urgent(self) -> tuple[Action, ...]:
+    def urgent(self) -> tuple[do.Action, ...]:
         """The raises, and before them the budget that keeps pods until they are made good."""
-        guard = [one for one in self.actions if isinstance(one, SetBudget) and one.raised]
+        guard = [one for one in self.actions if isinstance(one, do.SetBudget) and one.raised]
         return (*guard, *self.raises)
 
 
-def as_written(plan: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
+def as_written(plan: Plan, observed: Observation, written: Sequence[do.Action]) -> Plan:
     """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
-    counts = {one.name: one.replicas for one in written if isinstance(one, Scale)}
+    counts = {one.name: one.replicas for one in written if isinstance(one, do.Scale)}
 
     def as_done(note: Note) -> Note:
         move = note.move
@@ -132,7 +121,7 @@ def as_written(plan: Plan, observed: Observation, written: Sequence[Action]) -> 
 
 def begins(plan: Plan) -> bool:
     """Whether this plan is the first touch of a workload: what follows is tried in a dry run before it."""
-    return any(isinstance(action, SetOwnershipMark) and action.value for action in plan.actions) and (
+    return any(isinstance(action, do.SetOwnershipMark) and action.value for action in plan.actions) and (
         plan.step is Step.CONSIDER
     )
 
@@ -140,7 +129,7 @@ def begins(plan: Plan) -> bool:
 def rolls(plan: Plan) -> bool:
     """Whether this plan gives a twin that exists a template: both are tried in a dry run before it."""
     return any(
-        isinstance(action, ApplyTwin) and action.resource_version is not None for action in plan.actions
+        isinstance(action, do.ApplyTwin) and action.resource_version is not None for action in plan.actions
     )
 
 
@@ -211,10 +200,10 @@ def held_as_it_is(plan: Plan, large: Note) -> Plan:
     return replace(plan, state=State.HELD, verdict=large, actions=kept, notes=notes)
 
 
-def _makes_up(action: Action) -> bool:
-    if not isinstance(action, Scale):
-        return isinstance(action, DeleteVanishedPod)
-    most = MAX_MEMBERS if action.kind is HolderKind.STATEFUL_SET else action.replicas
+def _makes_up(action: do.Action) -> bool:
+    if not isinstance(action, do.Scale):
+        return isinstance(action, do.DeleteVanishedPod)
+    most = MAX_MEMBERS if action.kind is do.HolderKind.STATEFUL_SET else action.replicas
     return action.was < action.replicas <= most
 
 

@@ -10,6 +10,7 @@ then `report` writes what people see.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
 from splitter.core.deployment import adoption, offboard
 from splitter.core.division import base_replicas, caps_conflict
@@ -17,13 +18,6 @@ from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Step, holds_replicas, next_step, ownership_of, waits_for_pods
-from splitter.core.labels_annotations import (
-    ANNOTATION_REPLICAS,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    STATE_FORMAT,
-    has_names,
-)
 from splitter.core.labels_annotations.label import format_of, source_label_state
 from splitter.core.labels_annotations.policy import (
     USER_ANNOTATIONS,
@@ -91,7 +85,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     parked = observed.attached_as(Attachment.PARKED)
     orphans = any(pod.counts for pod in observed.orphans)
     return Columns(
-        label=LABEL_SPLIT in source.labels,
+        label=keys.LABEL_SPLIT in source.labels,
         conflict=observed.reported.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
@@ -152,7 +146,7 @@ def plan(
         planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
         planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
     planned = guarded(this, step, planned)
-    if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
+    if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and keys.LABEL_SPLIT in source.labels:
         return _only_reported(this, planned)
     return retried(observed, planned)
 
@@ -162,13 +156,16 @@ def _newer_state(observed: Observation, source: SourceView) -> Note | None:
 
     Read by the rules of today it would be misread, and written by them lost. Source: docs/adr/0044.
     """
-    marks = (format_of(source.annotations.get(name)) for name in (ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS))
+    marks = (
+        format_of(source.annotations.get(name))
+        for name in (keys.ANNOTATION_TAKEN_OVER, keys.ANNOTATION_REPLICAS)
+    )
     written = max(*marks, observed.split.format if observed.split is not None else 1)
-    if written <= STATE_FORMAT:
+    if written <= keys.STATE_FORMAT:
         return None
     message = (
         f"a newer splitter has split it, which writes its state in format {written}; this one reads up to"
-        f" {STATE_FORMAT}. It is left exactly as it is: nothing is moved, covered or given back. Run the"
+        f" {keys.STATE_FORMAT}. It is left exactly as it is: nothing is moved, covered or given back. Run the"
         " newer version again; to stay with this one, have that one give the workload back first"
     )
     return Note(Reason.NEWER_STATE, message, warning=True)
@@ -193,7 +190,7 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
 
     A source whose name is too long for what would be called after it is refused, whatever it looks like.
     """
-    if LABEL_SPLIT in source.labels and not has_names(source.key):
+    if keys.LABEL_SPLIT in source.labels and not keys.has_names(source.key):
         return Step.CONSIDER
     if placement_table.is_in_place(observed, source, policy):
         return placement_table.next_step(observed, source)

@@ -11,11 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from math import ceil
 
-from splitter.core.labels_annotations import (
-    ANNOTATION_GRACE,
-    ANNOTATION_ON_DEMAND_BASE,
-    ANNOTATION_SOAK,
-)
+from splitter.core import labels_annotations as keys
 from splitter.core.labels_annotations.policy import Level, Policy
 from splitter.core.labels_annotations.words import MAX_SOAK_S
 from splitter.core.model import NodeStatus, Note, Observation, PodView, seconds_between
@@ -113,13 +109,13 @@ def with_learned(
     grace_s, soak_s = policy.grace_s, policy.soak_s
     own = Policy()
     unsaid = {name for name, level in levels.items() if level is Level.DEFAULT}
-    if ANNOTATION_GRACE in unsaid and grace_s == own.grace_s and len(starts.spot.node_s) >= ENOUGH:
+    if keys.ANNOTATION_GRACE in unsaid and grace_s == own.grace_s and len(starts.spot.node_s) >= ENOUGH:
         usual_s = _NODES_GRACE * quantile(starts.spot.node_s, 0.5)
         grace_s = max(grace_s, min(LONGEST_GRACE_S, _stepped(usual_s, _GRACE_STEP_S)))
-    if ANNOTATION_SOAK in unsaid and soak_s == own.soak_s and len(starts.spot.start_s) >= ENOUGH:
+    if keys.ANNOTATION_SOAK in unsaid and soak_s == own.soak_s and len(starts.spot.start_s) >= ENOUGH:
         lives_s = _STARTS_SOAK * quantile(starts.spot.start_s, _MOST)
         soak_s = max(soak_s, min(MAX_SOAK_S, _stepped(lives_s, _SOAK_STEP_S)))
-    longer = {ANNOTATION_GRACE: grace_s > policy.grace_s, ANNOTATION_SOAK: soak_s > policy.soak_s}
+    longer = {keys.ANNOTATION_GRACE: grace_s > policy.grace_s, keys.ANNOTATION_SOAK: soak_s > policy.soak_s}
     grown = {name: Level.LEARNED for name, is_longer in longer.items() if is_longer}
     return replace(policy, grace_s=grace_s, soak_s=soak_s), {**levels, **grown}
 
@@ -134,7 +130,8 @@ def gap_note(replicas: int, on_demand: int, starts: StartTimes) -> Note | None:
         return None
     message = (
         f"pods need {needed_s} s, the notice is {notice_s:.0f} s: a loss of all spot leaves {on_demand} of"
-        f" {replicas} for {needed_s - notice_s:.0f} s; {ANNOTATION_ON_DEMAND_BASE} {base} would leave {base}"
+        f" {replicas} for {needed_s - notice_s:.0f} s; {keys.ANNOTATION_ON_DEMAND_BASE} {base} would leave"
+        f" {base}"
     )
     return Note(Reason.NOTICE_TOO_SHORT, message, about="gap")
 

@@ -10,18 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+from splitter.core import labels_annotations as keys
 from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, placement_advice, refusal
 from splitter.core.evictions import BudgetView
-from splitter.core.labels_annotations import (
-    ANNOTATION_ON_DEMAND_BASE,
-    ANNOTATION_ON_DEMAND_MAX,
-    ANNOTATION_SPOT_MAX,
-    ANNOTATION_SPOT_PERCENT,
-    LABEL_SPLIT,
-    SPLIT_ENABLED,
-    name_problem,
-)
 from splitter.core.labels_annotations.policy import Policy, defaults_for, parse_policy
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, NodeStatus, Note, Observation, PodView, SourceView
@@ -32,10 +24,10 @@ from splitter.core.planner import policy_in_force
 from splitter.core.start_times import cover_s, gap_base, learned
 
 _DIVISION = (
-    ANNOTATION_ON_DEMAND_BASE,
-    ANNOTATION_SPOT_PERCENT,
-    ANNOTATION_ON_DEMAND_MAX,
-    ANNOTATION_SPOT_MAX,
+    keys.ANNOTATION_ON_DEMAND_BASE,
+    keys.ANNOTATION_SPOT_PERCENT,
+    keys.ANNOTATION_ON_DEMAND_MAX,
+    keys.ANNOTATION_SPOT_MAX,
 )
 _UNKNOWN_START_SHARE = 4
 # As `kube.budgets` says it; the API server takes any number of digits.
@@ -107,7 +99,7 @@ class Proposal:
         kubectl = f"kubectl -n {self.key.namespace}"
         written = " ".join(f"{name}={value}" for name, value in self.annotations.items())
         policy = (f"{kubectl} annotate {target} {written}",) if written else ()
-        return (*policy, f"{kubectl} label {target} {LABEL_SPLIT}={SPLIT_ENABLED}")
+        return (*policy, f"{kubectl} label {target} {keys.LABEL_SPLIT}={keys.SPLIT_ENABLED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +140,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
     asked = {**source.annotations, **choice.annotations}
     defaults = defaults_for(source.key.kind, rules.defaults)
     policy = parse_policy(asked, defaults, observed.namespace_annotations).policy or in_force.policy
-    objection = name_problem(source.key.kind, source.key.name, mode) or refusal(
+    objection = keys.name_problem(source.key.kind, source.key.name, mode) or refusal(
         observed, source, policy, rules.excluded_namespaces
     )
     placed = mode is Mode.PLACEMENT
@@ -206,7 +198,7 @@ def _choice(
 
 
 def _of_members(replicas: int, mode: Mode) -> _Choice:
-    chosen = {ANNOTATION_ON_DEMAND_BASE: "majority"}
+    chosen = {keys.ANNOTATION_ON_DEMAND_BASE: "majority"}
     if replicas == 1:
         return _Choice(chosen, "its only member stays on on-demand")
     how = (
@@ -239,7 +231,7 @@ def _of_replicas(candidate: Candidate, replicas: int, start_s: int | None, sight
     if gap and candidate.scaler:
         # A count would be a smaller share of more replicas. Rounded so that it is `gap` or more of these.
         percent = 100 - ceil(100 * gap / replicas)
-        return _Choice({ANNOTATION_SPOT_PERCENT: str(percent)}, why)
+        return _Choice({keys.ANNOTATION_SPOT_PERCENT: str(percent)}, why)
     return _base(gap, why)
 
 
@@ -249,7 +241,7 @@ def _short(annotation: str) -> str:
 
 
 def _base(count: int, why: str) -> _Choice:
-    return _Choice({ANNOTATION_ON_DEMAND_BASE: str(count)}, why)
+    return _Choice({keys.ANNOTATION_ON_DEMAND_BASE: str(count)}, why)
 
 
 def _is_placed(pod: PodView) -> bool:

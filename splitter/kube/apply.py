@@ -21,7 +21,7 @@ from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, 
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.split_status import SplitStatus
-from splitter.kube import paths
+from splitter.kube import paths, payloads
 from splitter.kube.adoption import LOST_RACE, adopt, patch_pod
 from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
@@ -29,21 +29,6 @@ from splitter.kube.client import FORCED, OURS, Allowing, ApiError, Client, Json
 from splitter.kube.dry_run import dry_run, dry_run_roll
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST
 from splitter.kube.paths import ResourcePath
-from splitter.kube.payloads import (
-    annotating,
-    eviction,
-    parking,
-    placeholder,
-    reattaching,
-    released,
-    reporting_split,
-    saved_replicas,
-    scaled_source,
-    split_identity,
-    template_of_revision,
-    twin,
-    with_template,
-)
 from splitter.kube.placement_writer import PlacementWriter
 
 
@@ -113,7 +98,7 @@ class Writer:
         self, observed: Observation, status: SplitStatus, *, as_seen: bool = False
     ) -> None:
         """Replace the Split's status as last heard of (or seen). ApiError 404: it is gone, 409: changed."""
-        body = {**split_identity(observed.key), "status": status.to_json()}
+        body = {**payloads.split_identity(observed.key), "status": status.to_json()}
         known = self._cache.splits.get(observed.key.namespace, observed.split.uid) if observed.split else None
         if known is None:
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"the Split of {observed.key} is gone")
@@ -188,14 +173,14 @@ class Writer:
                 await self._placement_writer.place(source, observed.split, action.ordinals)
             case do.EvictPod():
                 path = paths.pods(namespace).of(action.pod, "eviction")
-                await self._client.send("POST", path, eviction(namespace, action))
+                await self._client.send("POST", path, payloads.eviction(namespace, action))
                 self._cache.evicted(action.uid)
             case do.DeleteUnboundPod() | do.DeletePlaceholder():
                 await self._delete(paths.pods(namespace).of(action.pod), action.uid)
                 self._cache.pods.forget(action.uid)
             case do.CreatePlaceholder():
                 if observed.split is not None:
-                    made = placeholder(source, observed.split.uid, action)
+                    made = payloads.placeholder(source, observed.split.uid, action)
                     answer = await self._client.send("POST", paths.pods(namespace), made, query=OURS)
                     self._cache.pods.upsert(answer)
             case _:
@@ -213,9 +198,9 @@ class Writer:
                 paused = {"paused": True if action.paused else None}
                 body = {"metadata": {"resourceVersion": action.resource_version}, "spec": paused}
             case do.SaveReplicas():
-                body = saved_replicas(action)
+                body = payloads.saved_replicas(action)
             case do.ReleaseSource():
-                body = released(await self._client.get(paths.workload(source.key)))
+                body = payloads.released(await self._client.get(paths.workload(source.key)))
         await self._send_to_source(source, body)
 
     async def _do_with_replica_set(
@@ -226,18 +211,22 @@ class Writer:
     ) -> None:
         match action:
             case do.Park():
-                body = parking(action, source)
+                body = payloads.parking(action, source)
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case do.Reattach():
-                await self._patch_replica_set(replica_sets.of(action.name), reattaching(action), "merge")
+                await self._patch_replica_set(
+                    replica_sets.of(action.name), payloads.reattaching(action), "merge"
+                )
             case do.StripOwnershipMark() | do.RetryPods():
-                await self._patch_replica_set(replica_sets.of(action.name), annotating(action), "merge")
+                await self._patch_replica_set(
+                    replica_sets.of(action.name), payloads.annotating(action), "merge"
+                )
             case do.DeleteReplicaSet():
                 await self._delete(replica_sets.of(action.name), action.uid, action.resource_version)
                 self._cache.replica_sets.forget(action.uid)
 
     async def _ensure_split(self, source: SourceView, *, takes_over: bool) -> None:
-        body = reporting_split(source, takes_over=takes_over)
+        body = payloads.reporting_split(source, takes_over=takes_over)
         answer = await self._client.send("PATCH", paths.split(source.key), body, patch="apply", query=FORCED)
         self._cache.splits.upsert(answer)
 
@@ -254,7 +243,7 @@ class Writer:
         self._cache.replica_sets.upsert(answer)
 
     async def _apply_twin(self, key: Key, action: do.ApplyTwin) -> None:
-        body = twin(action)
+        body = payloads.twin(action)
         path = paths.workload(key, body["metadata"]["name"])
         if action.resource_version is None:
             await self._must_be_free(path)
@@ -266,12 +255,12 @@ class Writer:
         path = paths.workload(key, action.twin)
         if key.kind == STATEFUL_SET:
             revisions = paths.controller_revisions(key.namespace)
-            template = template_of_revision(await self._client.get(revisions.of(action.replica_set)))
+            template = payloads.template_of_revision(await self._client.get(revisions.of(action.replica_set)))
         else:
             revision = await self._client.get(paths.replica_sets(key.namespace).of(action.replica_set))
             template = revision["spec"]["template"]
         live = await self._client.get(path)
-        body = with_template(live, template, action.resource_version, tried=action.tried)
+        body = payloads.with_template(live, template, action.resource_version, tried=action.tried)
         answer = await self._client.send("PUT", path, body, query=OURS)
         self._cache.twin_applied(answer)
 
@@ -295,7 +284,7 @@ class Writer:
     async def _scale(self, observed: Observation, source: SourceView, action: do.Scale) -> None:
         """Scale that very holder: one that was made again under its name is another one."""
         if action.kind is do.HolderKind.STATEFUL_SET and action.name == source.key.name:
-            await self._send_to_source(source, scaled_source(action, source.replicas))
+            await self._send_to_source(source, payloads.scaled_source(action, source.replicas))
             return
         holders = observed.replica_sets if action.kind is do.HolderKind.REPLICA_SET else observed.twins
         holder = next(holder for holder in holders if holder.name == action.name)

@@ -11,19 +11,9 @@ from http import HTTPStatus
 
 from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
+from splitter.kube import paths
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.lease import NAME
-from splitter.kube.paths import (
-    ResourcePath,
-    config_maps,
-    events,
-    leases,
-    pod_metrics,
-    pods,
-    replica_sets,
-    splits,
-    workloads,
-)
 
 CONTROLLER_SELECTOR = "app.kubernetes.io/name=splitter"
 _METRICS_PORT = 8081
@@ -70,10 +60,10 @@ class _Reading:
     async def controller(self) -> None:
         """Read the API server's version, the controller's Deployment, settings, pods and Lease."""
         own = self.installation
-        await self.one("version", ResourcePath("/version"))
-        await self.all("deployment", [workloads(DEPLOYMENT, own)], selector=CONTROLLER_SELECTOR)
-        await self.all("pods", [pods(own)], selector=CONTROLLER_SELECTOR)
-        await self.one("lease", leases(own).of(NAME))
+        await self.one("version", paths.ResourcePath("/version"))
+        await self.all("deployment", [paths.workloads(DEPLOYMENT, own)], selector=CONTROLLER_SELECTOR)
+        await self.all("pods", [paths.pods(own)], selector=CONTROLLER_SELECTOR)
+        await self.one("lease", paths.leases(own).of(NAME))
         for raw in self.parts.objects.get("lease", ()):
             holder = str((raw.get("spec") or {}).get("holderIdentity") or "")
             self.parts.leader = holder.partition("_")[0]
@@ -83,23 +73,23 @@ class _Reading:
                 " the installation with -n"
             )
         for name in _config_maps(self.parts.objects.get("deployment", [])):
-            await self.one("settings", config_maps(own).of(name))
+            await self.one("settings", paths.config_maps(own).of(name))
 
     async def workloads(self) -> None:
         """Read the Splits, what carries splitter's label, and the Events."""
         spaces = self.namespaces or ("",)
-        await self.all("splits", [splits(space) for space in spaces])
+        await self.all("splits", [paths.splits(space) for space in spaces])
         await self.all(
-            "deployments", [workloads(DEPLOYMENT, space) for space in spaces], selector=LABEL_SPLIT
+            "deployments", [paths.workloads(DEPLOYMENT, space) for space in spaces], selector=LABEL_SPLIT
         )
         await self.all(
-            "statefulsets", [workloads(STATEFUL_SET, space) for space in spaces], selector=LABEL_SPLIT
+            "statefulsets", [paths.workloads(STATEFUL_SET, space) for space in spaces], selector=LABEL_SPLIT
         )
-        await self.all("replicasets", [replica_sets(space) for space in spaces], selector=LABEL_SPLIT)
+        await self.all("replicasets", [paths.replica_sets(space) for space in spaces], selector=LABEL_SPLIT)
         namespaces = (
             spaces if spaces == ("",) or self.installation in spaces else (*spaces, self.installation)
         )
-        await self.all("events", [events(space) for space in namespaces])
+        await self.all("events", [paths.events(space) for space in namespaces])
 
     def pods(self) -> dict[str, dict[str, str]]:
         """Return whose log to read and how, the leader's first; a restarted container has an earlier one."""
@@ -116,7 +106,7 @@ class _Reading:
     async def log(self, name: str, query: dict[str, str]) -> None:
         """Read the last lines of one container's log."""
         pod = name.removesuffix("-previous") if "previous" in query else name
-        self.parts.logs[name] = await self.client.text(pods(self.installation).of(pod, "log"), **query)
+        self.parts.logs[name] = await self.client.text(paths.pods(self.installation).of(pod, "log"), **query)
 
     async def metrics(self, pod: Json) -> None:
         """Read one pod's metrics through the API server."""
@@ -128,9 +118,9 @@ class _Reading:
         ]
         port = int(ports[0]["containerPort"]) if ports else _METRICS_PORT
         name = str(pod["metadata"]["name"])
-        self.parts.metrics[name] = await self.client.text(pod_metrics(self.installation, name, port))
+        self.parts.metrics[name] = await self.client.text(paths.pod_metrics(self.installation, name, port))
 
-    async def one(self, part: str, path: ResourcePath) -> None:
+    async def one(self, part: str, path: paths.ResourcePath) -> None:
         """Read one object."""
 
         async def read() -> None:
@@ -138,12 +128,12 @@ class _Reading:
 
         await self.note(part, read())
 
-    async def all(self, part: str, where: list[ResourcePath], selector: str = "") -> None:
+    async def all(self, part: str, where: list[paths.ResourcePath], selector: str = "") -> None:
         """Read collections; of one that cannot be read, the others are kept."""
         query = {"labelSelector": selector} if selector else {}
         for path in where:
 
-            async def read(path: ResourcePath = path) -> None:
+            async def read(path: paths.ResourcePath = path) -> None:
                 async for page in self.client.pages(path, _PAGE, **query):
                     self.parts.objects.setdefault(part, []).extend(page.get("items") or ())
                 self.parts.objects.setdefault(part, [])

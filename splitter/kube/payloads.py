@@ -9,37 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from splitter.core.actions import (
-    AdoptPods,
-    ApplyTwin,
-    CreatePlaceholder,
-    EvictPod,
-    LabelPod,
-    Park,
-    Reattach,
-    RetryPods,
-    SaveReplicas,
-    Scale,
-    StripOwnershipMark,
-)
+from splitter.core import actions as do
+from splitter.core import labels_annotations as keys
 from splitter.core.desired.compare import withdrawn
 from splitter.core.desired.twin import pod_labels
-from splitter.core.labels_annotations import (
-    ANNOTATION_HELD_FOR,
-    ANNOTATION_MODE,
-    ANNOTATION_RENDERED_HASH,
-    ANNOTATION_REPLICAS,
-    ANNOTATION_RETRIED,
-    ANNOTATION_SOURCE,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_PLACEHOLDER,
-    LABEL_POOL,
-    LABEL_SOURCE,
-    LABEL_SPLIT,
-    SPLIT_PARKED,
-    short_name,
-    split_name,
-)
 from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Mode, SourceView
 from splitter.core.names import STATEFUL_SET, Key
@@ -57,7 +30,7 @@ _HISTORY = (
     "kubernetes.io/change-cause",
 )
 TEMPLATE_HASH = "pod-template-hash"
-_UNLABELLED: Mapping[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
+_UNLABELLED: Mapping[str, str | None] = {keys.LABEL_POOL: None, keys.LABEL_SOURCE: None}
 
 
 def split_identity(key: Key) -> Json:
@@ -65,7 +38,7 @@ def split_identity(key: Key) -> Json:
     return {
         "apiVersion": "splitter.io/v1alpha1",
         "kind": "Split",
-        "metadata": {"name": split_name(key), "namespace": key.namespace},
+        "metadata": {"name": keys.split_name(key), "namespace": key.namespace},
     }
 
 
@@ -81,12 +54,12 @@ def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
 def placement_split(source: SourceView, ordinals: Sequence[int]) -> Json:
     """Return the Split of a StatefulSet in placement mode; by the label people list them."""
     body = reporting_split(source, takes_over=True)
-    body["metadata"]["labels"] = {ANNOTATION_MODE: Mode.PLACEMENT.value}
+    body["metadata"]["labels"] = {keys.ANNOTATION_MODE: Mode.PLACEMENT.value}
     body["spec"]["onDemandOrdinals"] = list(ordinals)
     return body
 
 
-def eviction(namespace: str, action: EvictPod) -> Json:
+def eviction(namespace: str, action: do.EvictPod) -> Json:
     """Return an eviction of just this pod, not of its successor under the same name."""
     return {
         "apiVersion": "policy/v1",
@@ -96,22 +69,22 @@ def eviction(namespace: str, action: EvictPod) -> Json:
     }
 
 
-def placeholder(source: SourceView, split_uid: str, action: CreatePlaceholder) -> Json:
+def placeholder(source: SourceView, split_uid: str, action: do.CreatePlaceholder) -> Json:
     """Return the pod that holds the room for a move, or keeps one off a node; it goes with the Split."""
     # One on each of several nodes: a hash tells them apart.
     of = f"-{hashlib.sha256(action.node.encode()).hexdigest()[:_NODE_LENGTH]}" if action.node else ""
-    called = short_name(source.key.name, _PLACEHOLDER_MAX - len(of))
+    called = keys.short_name(source.key.name, _PLACEHOLDER_MAX - len(of))
     # None of the user's labels, and of relief not the one by which the guard selects: no Service, budget or
     # spread constraint may count it.
-    whose = {} if action.node else {LABEL_SOURCE: short_name(source.key.name)}
+    whose = {} if action.node else {keys.LABEL_SOURCE: keys.short_name(source.key.name)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": f"{called}-placeholder{of}",
             "namespace": source.key.namespace,
-            "labels": {LABEL_PLACEHOLDER: action.pool.value, **whose},
-            "annotations": {ANNOTATION_HELD_FOR: action.held_for},
+            "labels": {keys.LABEL_PLACEHOLDER: action.pool.value, **whose},
+            "annotations": {keys.ANNOTATION_HELD_FOR: action.held_for},
             "ownerReferences": [owned_by_split(source, split_uid)],
         },
         "spec": orjson.loads(action.spec_json),
@@ -123,7 +96,7 @@ def owned_by_split(source: SourceView, split_uid: str) -> Json:
     return {
         "apiVersion": "splitter.io/v1alpha1",
         "kind": "Split",
-        "name": split_name(source.key),
+        "name": keys.split_name(source.key),
         "uid": split_uid,
         "controller": True,
         "blockOwnerDeletion": False,
@@ -144,40 +117,43 @@ def _owner(source: SourceView) -> Json:
     }
 
 
-def parking(action: Park, source: SourceView) -> Json:
+def parking(action: do.Park, source: SourceView) -> Json:
     """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control."""
     labels: dict[str, str | None] = dict.fromkeys(action.strip)
-    labels[LABEL_SPLIT] = SPLIT_PARKED
+    labels[keys.LABEL_SPLIT] = keys.SPLIT_PARKED
     return {
         "metadata": {
             "labels": labels,
-            "annotations": {ANNOTATION_SOURCE: source.key.name},
+            "annotations": {keys.ANNOTATION_SOURCE: source.key.name},
             "ownerReferences": [_owner(source)],
             "resourceVersion": action.resource_version,
         }
     }
 
 
-def annotating(action: StripOwnershipMark | RetryPods) -> Json:
+def annotating(action: do.StripOwnershipMark | do.RetryPods) -> Json:
     """Return the patch that takes our mark off a ReplicaSet, or that has it try again."""
     match action:
-        case StripOwnershipMark():
-            return {"metadata": {"annotations": {ANNOTATION_TAKEN_OVER: None}}}
-        case RetryPods():
+        case do.StripOwnershipMark():
+            return {"metadata": {"annotations": {keys.ANNOTATION_TAKEN_OVER: None}}}
+        case do.RetryPods():
             return {
-                "metadata": {"uid": action.uid, "annotations": {ANNOTATION_RETRIED: action.at.isoformat()}}
+                "metadata": {
+                    "uid": action.uid,
+                    "annotations": {keys.ANNOTATION_RETRIED: action.at.isoformat()},
+                }
             }
 
 
-def saved_replicas(action: SaveReplicas) -> Json:
+def saved_replicas(action: do.SaveReplicas) -> Json:
     """Return the patch that saves N, valid only while nobody has written since it was read."""
-    annotations = {ANNOTATION_REPLICAS: saved_value(action.replicas, action.left)}
+    annotations = {keys.ANNOTATION_REPLICAS: saved_value(action.replicas, action.left)}
     return {"metadata": {"annotations": annotations, "resourceVersion": action.resource_version}}
 
 
-def scaled_source(action: Scale, replicas: int) -> Json:
+def scaled_source(action: do.Scale, replicas: int) -> Json:
     """Return the patch that scales a StatefulSet that is the source: what we leave there, and N, in one."""
-    body = saved_replicas(SaveReplicas(replicas, action.replicas, action.resource_version or ""))
+    body = saved_replicas(do.SaveReplicas(replicas, action.replicas, action.resource_version or ""))
     return {**body, "spec": {"replicas": action.replicas}}
 
 
@@ -190,7 +166,7 @@ def released(live: Json) -> Json:
     kept = [entry for entry in metadata.get("managedFields", ()) if entry.get("manager") != FIELD_MANAGER]
     return {
         "metadata": {
-            "annotations": {ANNOTATION_TAKEN_OVER: None, ANNOTATION_REPLICAS: None},
+            "annotations": {keys.ANNOTATION_TAKEN_OVER: None, keys.ANNOTATION_REPLICAS: None},
             # An empty list would leave what is there; one empty entry means none.
             "managedFields": kept or [{}],
             "resourceVersion": metadata["resourceVersion"],
@@ -205,27 +181,27 @@ def template_of_revision(revision: Json) -> Json:
     return template
 
 
-def reattaching(action: Reattach) -> Json:
+def reattaching(action: do.Reattach) -> Json:
     """Return the patch that lets the Deployment controller adopt a ReplicaSet again.
 
     One with replicas gets the counts that the Deployment controller remembers there: left at those of the
     day it was parked, that would take every sync for a scaling, and never roll out again.
     """
-    annotations: dict[str, str | None] = {ANNOTATION_TAKEN_OVER: None, ANNOTATION_SOURCE: None}
+    annotations: dict[str, str | None] = {keys.ANNOTATION_TAKEN_OVER: None, keys.ANNOTATION_SOURCE: None}
     if action.counts is not None:
         annotations |= {name: str(count) for name, count in zip(_COUNTS, action.counts, strict=True)}
     return {
         "metadata": {
-            "labels": {**dict(action.labels), LABEL_SPLIT: None},
+            "labels": {**dict(action.labels), keys.LABEL_SPLIT: None},
             "annotations": annotations,
             "resourceVersion": action.resource_version,
         }
     }
 
 
-def labelling(source: SourceView, action: LabelPod) -> Json:
+def labelling(source: SourceView, action: do.LabelPod) -> Json:
     """Return the patch that labels a running pod for a pool, or takes the labels off."""
-    labels: dict[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
+    labels: dict[str, str | None] = {keys.LABEL_POOL: None, keys.LABEL_SOURCE: None}
     if action.pool is not None:
         labels = dict(pod_labels(source.key.name, action.pool))
     return {"metadata": {"uid": action.uid, "labels": labels}}
@@ -246,9 +222,9 @@ def keeping(source: SourceView, name: str, live: Json) -> Json:
             "namespace": source.key.namespace,
             "labels": {
                 **{key: text for key, text in labels.items() if key not in source.selector_keys},
-                LABEL_SPLIT: SPLIT_PARKED,
+                keys.LABEL_SPLIT: keys.SPLIT_PARKED,
             },
-            "annotations": {**_history(live), ANNOTATION_SOURCE: source.key.name},
+            "annotations": {**_history(live), keys.ANNOTATION_SOURCE: source.key.name},
             "ownerReferences": [{**_owner(source), "blockOwnerDeletion": False}],
         },
         "spec": {
@@ -262,7 +238,7 @@ def keeping(source: SourceView, name: str, live: Json) -> Json:
     }
 
 
-def adopting(source: SourceView, action: AdoptPods, owner: Json, kept: Json) -> Json:
+def adopting(source: SourceView, action: do.AdoptPods, owner: Json, kept: Json) -> Json:
     """Return the ReplicaSet that adopts pods for their new owner, a twin or the source.
 
     The Deployment controller compares templates without the hash, so it takes one with the owner's template
@@ -323,7 +299,7 @@ def _selecting(selector: Json, hashes: Sequence[str]) -> Json:
     return {**selector, "matchExpressions": [*selector.get("matchExpressions", ()), term]}
 
 
-def twin(action: ApplyTwin) -> Json:
+def twin(action: do.ApplyTwin) -> Json:
     """Return a whole twin: what was rendered, the number of replicas, and the numbers of the roll.
 
     Of a StatefulSet the partition, and where its ordinals begin as they do.
@@ -331,7 +307,7 @@ def twin(action: ApplyTwin) -> Json:
     body: Json = orjson.loads(action.manifest_json)
     if action.resource_version is not None:
         body["metadata"]["resourceVersion"] = action.resource_version
-    body["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED_HASH] = action.hash
+    body["metadata"].setdefault("annotations", {})[keys.ANNOTATION_RENDERED_HASH] = action.hash
     body["spec"]["replicas"] = action.replicas
     if action.paused:
         body["spec"]["paused"] = True
@@ -355,8 +331,8 @@ def with_template(deployment: Json, template: Json, resource_version: str, *, tr
     metadata, selected = template["metadata"], deployment["spec"]["selector"].get("matchLabels", {})
     labels = {key: text for key, text in metadata["labels"].items() if key != TEMPLATE_HASH} | selected
     annotations = dict(deployment["metadata"].get("annotations", {}))
-    rendered = annotations.get(ANNOTATION_RENDERED_HASH, "") if tried else ""
-    annotations[ANNOTATION_RENDERED_HASH] = withdrawn(rendered)
+    rendered = annotations.get(keys.ANNOTATION_RENDERED_HASH, "") if tried else ""
+    annotations[keys.ANNOTATION_RENDERED_HASH] = withdrawn(rendered)
     return {
         **deployment,
         "metadata": {

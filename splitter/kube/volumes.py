@@ -9,13 +9,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
-from splitter.core.labels_annotations import (
-    ANNOTATION_MODE,
-    ANNOTATION_VOLUMES,
-    LABEL_POOL,
-    SPOT_ORDINALS,
-    twin_name,
-)
+from splitter.core import labels_annotations as keys
 from splitter.core.model import Mode, Pool, SourceView
 from splitter.core.names import is_name
 from splitter.core.nodes.facts import NodeState
@@ -60,7 +54,8 @@ async def taken_claims(
     """
     stateful = source.stateful
     asked = (
-        annotations.get(ANNOTATION_MODE) == Mode.TWINS and annotations.get(ANNOTATION_VOLUMES) == "disposable"
+        annotations.get(keys.ANNOTATION_MODE) == Mode.TWINS
+        and annotations.get(keys.ANNOTATION_VOLUMES) == "disposable"
     )
     if stateful is None or not asked:
         return {}
@@ -69,13 +64,13 @@ async def taken_claims(
     async def look(name: str) -> str:
         async with limit:
             raw = await client.find(claims(source.key.namespace).of(name)) if is_name(name) else None
-        foreign = raw is not None and LABEL_POOL not in raw["metadata"].get("labels", {})
+        foreign = raw is not None and keys.LABEL_POOL not in raw["metadata"].get("labels", {})
         return name if foreign else ""
 
     taken = {}
     for pool in Pool:
-        first = stateful.first_ordinal + (SPOT_ORDINALS if pool is Pool.SPOT else 0)
-        twin = twin_name(source.key.name, pool)
+        first = stateful.first_ordinal + (keys.SPOT_ORDINALS if pool is Pool.SPOT else 0)
+        twin = keys.twin_name(source.key.name, pool)
         members = [[f"{one}-{twin}-{first + place}" for one in templates] for place in range(source.replicas)]
         foreign = await asyncio.gather(*(look(name) for names in members for name in names))
         lowest = next((number for number, name in enumerate(foreign) if name), None)

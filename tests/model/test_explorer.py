@@ -9,13 +9,14 @@ comes with one of the shortest ways to it.
 import os
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from model.explore import Explored, Explorer
 from model.world import Config
+from splitter.core import actions as do
 from splitter.core import planner
-from splitter.core.actions import AdoptPods, DeleteReplicaSet
 from splitter.core.deployment import adoption
 from splitter.core.handover import Step
 from splitter.core.model import Pool
@@ -74,17 +75,17 @@ class TestTheExplorerItself:
 
     def test_finds_a_floor_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A ReplicaSet that goes with its pods, and not without them, is seen, with the way to it."""
-        monkeypatch.setattr(adoption, "OrphanPods", DeleteReplicaSet)
+        monkeypatch.setattr(adoption, "do", SimpleNamespace(**vars(do) | {"OrphanPods": do.DeleteReplicaSet}))
         result = explored(Config(replicas=2, surge=1))
         assert any("promise 1" in violation for violation in result.violations)
 
     def test_finds_too_many_replicas(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A twin that makes pods beside those that it adopts is seen."""
 
-        def larger(name: str, pool: Pool | None, hashes: tuple[str, ...], *_: object) -> AdoptPods:
-            return AdoptPods(name, pool, hashes, 9, 9, None)
+        def larger(name: str, pool: Pool | None, hashes: tuple[str, ...], *_: object) -> do.AdoptPods:
+            return do.AdoptPods(name, pool, hashes, 9, 9, None)
 
-        monkeypatch.setattr(adoption, "AdoptPods", larger)
+        monkeypatch.setattr(adoption, "do", SimpleNamespace(**vars(do) | {"AdoptPods": larger}))
         result = explored(Config(replicas=2, surge=1))
         assert any("promise 2" in violation for violation in result.violations)
 

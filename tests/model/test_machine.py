@@ -5,6 +5,7 @@ finds it makes short. Left alone at the end, each life must come to rest.
 """
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -20,7 +21,7 @@ from hypothesis.stateful import (
 from model.explore import Explorer, next_world, starts
 from model.moves import TIME_MOVES, Move, moves
 from model.world import Config, World
-from splitter.core.actions import DeleteReplicaSet
+from splitter.core import actions as do
 from splitter.core.deployment import adoption
 from stories.promises import BrokenPromiseError
 
@@ -99,7 +100,7 @@ TestLives = Lives.TestCase
 
 def test_the_machine_finds_a_floor_that_is_too_low(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that finds nothing must be able to find something."""
-    monkeypatch.setattr(adoption, "OrphanPods", DeleteReplicaSet)
+    monkeypatch.setattr(adoption, "do", SimpleNamespace(**vars(do) | {"OrphanPods": do.DeleteReplicaSet}))
     quick = settings(
         max_examples=200,
         stateful_step_count=60,

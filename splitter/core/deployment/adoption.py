@@ -9,21 +9,7 @@ Source: H40 to H51, each cited where it is decided; each was seen on a real API 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from splitter.core.actions import (
-    Action,
-    AdoptPods,
-    ApplyTwin,
-    DeleteReplicaSet,
-    DeleteUnboundPod,
-    HolderKind,
-    KeepRevision,
-    LabelPod,
-    OrphanPods,
-    PauseTwin,
-    RestoreTemplate,
-    Scale,
-    SetPaused,
-)
+from splitter.core import actions as do
 from splitter.core.deployment import unowned
 from splitter.core.deployment.unowned import orphans_of
 from splitter.core.desired.compare import is_withdrawn
@@ -44,7 +30,7 @@ def onboard(this: PlanInput) -> Plan:
     if len(active) > 1:
         # An image was set just before the pause: let the Deployment controller finish first.
         note = Note(Reason.ROLLOUT_IN_PROGRESS, "a rollout began before the pause; it goes on first")
-        resume = SetPaused(paused=False, resource_version=this.source.resource_version)
+        resume = do.SetPaused(paused=False, resource_version=this.source.resource_version)
         return Plan(Step.ADOPT_PODS, State.HELD, note, (resume,), (note,))
     if idle := [rs for rs in attached if not holds_replicas(rs)]:
         # First of all: a paused Deployment scales the one ReplicaSet that it has, also an old one, to N.
@@ -82,7 +68,7 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
         *_kept(this, home, home.name),
         *_without_rivals(this, [home]),
         *(action for pool in Pool for action in _sized(this, pool, sizes[pool])),
-        *(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
+        *(do.LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
     ):
         message = f"running pods that stay on on-demand: {sizes[Pool.ON_DEMAND]}, on spot: {spot}"
         note = Note(Reason.HANDING_OVER, message, quiet=True)
@@ -97,7 +83,7 @@ def pool_of(pod: PodView) -> Pool:
     return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
 
 
-def _sized(this: PlanInput, pool: Pool, replicas: int) -> list[Action]:
+def _sized(this: PlanInput, pool: Pool, replicas: int) -> list[do.Action]:
     """Return what gives a twin that waits for pods so many replicas.
 
     It is created with them: at 0 it would scale what it adopts to 0 (seen on 1.36: all pods deleted).
@@ -107,17 +93,19 @@ def _sized(this: PlanInput, pool: Pool, replicas: int) -> list[Action]:
         return [_created(this, pool, replicas)]
     if twin.spec_replicas == replicas:
         return []
-    return [Scale(HolderKind.DEPLOYMENT, twin.name, twin.spec_replicas, replicas, twin.resource_version)]
+    return [
+        do.Scale(do.HolderKind.DEPLOYMENT, twin.name, twin.spec_replicas, replicas, twin.resource_version)
+    ]
 
 
-def _created(this: PlanInput, pool: Pool, replicas: int) -> ApplyTwin:
+def _created(this: PlanInput, pool: Pool, replicas: int) -> do.ApplyTwin:
     if isinstance(this.rendered, Note):
         raise TypeError("a twin is created of what was rendered")
     made = this.rendered[pool]
-    return ApplyTwin(pool, made.manifest_json, made.hash, replicas, 1, 0, None, paused=True)
+    return do.ApplyTwin(pool, made.manifest_json, made.hash, replicas, 1, 0, None, paused=True)
 
 
-def _kept(this: PlanInput, rs: ReplicaSetView, template_of: str | None) -> list[KeepRevision]:
+def _kept(this: PlanInput, rs: ReplicaSetView, template_of: str | None) -> list[do.KeepRevision]:
     """Return what keeps the template of a ReplicaSet that goes, under each hash that its pods have.
 
     Without an owner they are known by their hash alone. Whether they are made of the template that their next
@@ -125,14 +113,14 @@ def _kept(this: PlanInput, rs: ReplicaSetView, template_of: str | None) -> list[
     """
     borne = {pod.revision for pod in rs.pods if pod.counts} & set(rs.hashes)
     names = (kept_name(this.source.key.name, one) for one in rs.hashes if one in borne or one == rs.hashes[0])
-    return [KeepRevision(name, template_of) for name in names if _parked_as(this, name) is None]
+    return [do.KeepRevision(name, template_of) for name in names if _parked_as(this, name) is None]
 
 
 def _parked_as(this: PlanInput, name: str) -> ReplicaSetView | None:
     return next((rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.name == name), None)
 
 
-def _without_rivals(this: PlanInput, going: Sequence[ReplicaSetView]) -> list[Action]:
+def _without_rivals(this: PlanInput, going: Sequence[ReplicaSetView]) -> list[do.Action]:
     """Return the deletion of parked ReplicaSets at 0 that would adopt the pods and end them (H51)."""
     hashes = {pod.revision for rs in going for pod in rs.pods} | {one for rs in going for one in rs.hashes}
     rivals = [
@@ -140,7 +128,7 @@ def _without_rivals(this: PlanInput, going: Sequence[ReplicaSetView]) -> list[Ac
         for rs in this.observed.attached_as(Attachment.PARKED)
         if hashes & set(rs.hashes) and not holds_replicas(rs)
     ]
-    return [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in rivals]
+    return [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in rivals]
 
 
 def _kept_of(this: PlanInput, hashes: Sequence[str]) -> ReplicaSetView | None:
@@ -168,17 +156,17 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
         Reason.HANDING_OVER if step is Step.ADOPT_PODS else Reason.GIVING_BACK,
         f"running pods change their owner: {count}",
     )
-    actions = tuple(OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
+    actions = tuple(do.OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
     return Plan(step, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
 def settle(this: PlanInput) -> Plan:
     """Let the twins adopt what was let go, then resume them (H27, H45)."""
     if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
-        labels = tuple(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
+        labels = tuple(do.LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
         note = Note(Reason.HANDING_OVER, f"pods made in the last moment: {len(labels)}", quiet=True)
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), requeue_after_s=AT_ONCE_S)
-    actions: list[Action] = []
+    actions: list[do.Action] = []
     # A twin that found none of its pods makes them: no more than there are to be, less what the source's own
     # ReplicaSets hold, who may have adopted them while somebody had unpaused it.
     left = max(0, this.source.replicas - sum(rs.spec_replicas for rs in this.observed.replica_sets))
@@ -198,7 +186,7 @@ def settle(this: PlanInput) -> Plan:
             if waits_for_pods(twin) and twin.spec_replicas > left:
                 actions += _sized(this, pool, left)
             else:
-                actions.append(PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
+                actions.append(do.PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
         left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
     actions, lost = [*unowned.covering(this), *actions], unowned.lost_meanwhile(this)
     state = under_way(this)
@@ -209,7 +197,7 @@ def settle(this: PlanInput) -> Plan:
     return Plan(Step.SETTLE, state, note, tuple(actions), (note,), rebalance=lost, requeue_after_s=AT_ONCE_S)
 
 
-def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[Action]:
+def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[do.Action]:
     """Return what makes a twin adopt these pods; nothing while a ReplicaSet of it is about to."""
     if ended := _unbound(pods):
         return ended
@@ -218,7 +206,7 @@ def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[
         return []
     if held := [rs for rs in twin.replica_sets if holds_replicas(rs)]:
         # Some of the pods only: what was let go half, as by a label set again at once, is let go whole.
-        return [OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in held]
+        return [do.OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in held]
     if not twin.rendered_hash and not isinstance(this.rendered, Note):
         # It was robbed of its owner or its label, or edited: it is written whole again, and waits on.
         whole = _created(this, twin.pool, twin.spec_replicas)
@@ -226,10 +214,10 @@ def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[
     kept = _kept_of(this, hashes)
     if kept is not None and not _has_template_of(this, twin, kept):
         # Else both twins would roll at once when they are resumed. They roll later, one after the other.
-        return [RestoreTemplate(twin.name, kept.name, twin.resource_version, tried=False)]
+        return [do.RestoreTemplate(twin.name, kept.name, twin.resource_version, tried=False)]
     name = _free_name(twin.name, hashes[0], twin.replica_sets)
     most = twin.spec_replicas + twin.max_surge
-    return [AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, None)]
+    return [do.AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, None)]
 
 
 def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> bool:
@@ -241,9 +229,9 @@ def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> b
     return made.same_pods and is_current and twin.rendered_hash == made.hash
 
 
-def _unbound(pods: Sequence[PodView]) -> list[Action]:
+def _unbound(pods: Sequence[PodView]) -> list[do.Action]:
     """Return the deletion of pods without a node: their new owner makes them for where they may run (H51)."""
-    return [DeleteUnboundPod(pod.name, pod.uid) for pod in pods if pod.node is None]
+    return [do.DeleteUnboundPod(pod.name, pod.uid) for pod in pods if pod.node is None]
 
 
 def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSetView]) -> str:
@@ -262,18 +250,18 @@ def offboard(this: PlanInput) -> Plan:
     active = [rs for twin in twins for rs in twin.replica_sets if holds_replicas(rs)]
     if not active:
         note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")
-        resume = SetPaused(paused=False, resource_version=this.source.resource_version)
+        resume = do.SetPaused(paused=False, resource_version=this.source.resource_version)
         return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), requeue_after_s=AT_ONCE_S)
     idle = [rs for twin in twins for rs in twin.replica_sets if not holds_replicas(rs)]
     for actions in (
         [
-            PauseTwin(twin.name, paused=True, resource_version=twin.resource_version)
+            do.PauseTwin(twin.name, paused=True, resource_version=twin.resource_version)
             for twin in twins
             if not twin.paused
         ],
         _without_rivals(this, active),
         # A paused Deployment scales the last ReplicaSet that it has, also an old one, to its replicas.
-        [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in idle],
+        [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in idle],
         _all_kept(this),
     ):
         if actions:
@@ -288,12 +276,12 @@ def offboard(this: PlanInput) -> Plan:
     return _let_go(Step.OFFBOARD, State.GIVING_BACK, active)
 
 
-def _all_kept(this: PlanInput) -> list[Action]:
+def _all_kept(this: PlanInput) -> list[do.Action]:
     """Return what keeps the templates of all pods that the twins have."""
     owned = [(twin, rs) for twin in this.observed.twins for rs in filter(holds_replicas, twin.replica_sets)]
     templates = [(rs, None if _is_current(this, twin, rs) else rs.name) for twin, rs in owned]
     templates.sort(key=lambda one: one[1] is None)  # of the same hash, an older one counts
-    creations: dict[str, Action] = {}
+    creations: dict[str, do.Action] = {}
     for rs, template_of in templates:
         for kept in _kept(this, rs, template_of):
             creations.setdefault(kept.name, kept)
@@ -344,15 +332,15 @@ def bring_home(this: PlanInput) -> Plan:
         hashes = tuple(dict.fromkeys((own, *hashes)))
     name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
     most = this.source.replicas + this.source.max_surge
-    action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
+    action = do.AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
     note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
     return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), requeue_after_s=AT_ONCE_S)
 
 
-def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[Action]:
+def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[do.Action]:
     """Return what takes our labels off the pods that are back."""
     pods = (pod for rs in replica_sets for pod in rs.pods if pod.counts and pod.born is not None)
-    return [LabelPod(pod.name, pod.uid, None) for pod in pods]
+    return [do.LabelPod(pod.name, pod.uid, None) for pod in pods]
 
 
 def _waits(message: str, state: State, again_s: float = POLL_S) -> Plan:

@@ -6,18 +6,7 @@ the writes and their sentences. The mark goes after everything it stands for, th
 
 from dataclasses import replace
 
-from splitter.core.actions import (
-    Action,
-    DeleteReplicaSet,
-    DeleteSplit,
-    DeleteTwin,
-    EnsureSplit,
-    PauseTwin,
-    Reattach,
-    SetOwnershipMark,
-    SetPaused,
-    StripOwnershipMark,
-)
+from splitter.core import actions as do
 from splitter.core.deployment import adoption
 from splitter.core.deployment.adoption import restless, unlabelled
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
@@ -35,7 +24,7 @@ from splitter.core.twins.write_order import restored_costs
 def unpause(this: PlanInput) -> Plan:
     """Unpause once a ReplicaSet is attached (H33)."""
     note = Note(Reason.GIVING_BACK, "its pods are its own again; unpaused")
-    actions = (SetPaused(paused=False, resource_version=this.source.resource_version),)
+    actions = (do.SetPaused(paused=False, resource_version=this.source.resource_version),)
     return Plan(Step.UNPAUSE, State.GIVING_BACK, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
@@ -47,7 +36,7 @@ def shrink_ours(this: PlanInput) -> Plan:
             Reason.GIVING_BACK, "the source runs by itself: the twins are resumed, and shrink", quiet=True
         )
         actions = tuple(
-            PauseTwin(twin.name, paused=False, resource_version=twin.resource_version) for twin in paused
+            do.PauseTwin(twin.name, paused=False, resource_version=twin.resource_version) for twin in paused
         )
         return Plan(Step.SHRINK_OURS, State.GIVING_BACK, note, actions, (note,), requeue_after_s=POLL_S)
     moved = replica_moves.drain(this.observed, this.source)
@@ -61,7 +50,7 @@ def clean_up(this: PlanInput) -> Plan:
     ):
         # Without it nothing would lead back here once the twins are gone: no watch selects a mark.
         note = Note(Reason.GIVING_BACK, "the Split object is written anew, and goes last")
-        anew = (EnsureSplit(takes_over=True),)
+        anew = (do.EnsureSplit(takes_over=True),)
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, anew, requeue_after_s=POLL_S)
     taken = {rs.template_hash for rs in this.observed.attached_as(Attachment.ATTACHED)} | {
         this.source.template_hash
@@ -69,19 +58,19 @@ def clean_up(this: PlanInput) -> Plan:
     parked = this.observed.attached_as(Attachment.PARKED)
     twice = [rs for rs in parked if rs.template_hash in taken]
     back = [rs for rs in parked if rs.template_hash not in taken]
-    actions: list[Action] = [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in twice]
+    actions: list[do.Action] = [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in twice]
     actions += [_reattach_one(this.source, rs) for rs in back]
     if back:  # adopted first; what is left goes in the next reconcile
         note = Note(Reason.GIVING_BACK, f"gives {len(back)} old revisions back, for kubectl rollout undo")
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), requeue_after_s=AT_ONCE_S)
-    actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
+    actions += [do.DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
     costs = restored_costs(this.observed.attached_as(Attachment.ATTACHED))
     if costs is None:
         return wait_controller(this)
     actions += costs
     actions += unlabelled(this.observed.attached_as(Attachment.ATTACHED))
     if ANNOTATION_TAKEN_OVER in this.source.annotations:
-        actions.append(SetOwnershipMark(None))
+        actions.append(do.SetOwnershipMark(None))
     if actions:
         note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
         return Plan(
@@ -97,21 +86,21 @@ def _last_traces(this: PlanInput) -> Plan:
     """
     if not this.source.observed:
         return wait_controller(this)
-    actions: list[Action] = [
-        StripOwnershipMark(rs.name) for rs in this.observed.attached_as(Attachment.ATTACHED) if rs.marked
+    actions: list[do.Action] = [
+        do.StripOwnershipMark(rs.name) for rs in this.observed.attached_as(Attachment.ATTACHED) if rs.marked
     ]
     conflict = this.observed.reported.conflict
     if this.observed.split is not None and not (conflict and LABEL_SPLIT in this.source.labels):
-        actions.append(DeleteSplit())
+        actions.append(do.DeleteSplit())
     note = Note(Reason.GIVEN_BACK, "no trace is left")
     return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), requeue_after_s=POLL_S)
 
 
-def _reattach_one(source: SourceView, rs: ReplicaSetView) -> Reattach:
+def _reattach_one(source: SourceView, rs: ReplicaSetView) -> do.Reattach:
     names = (*source.selector_keys, "pod-template-hash")
     labels = tuple((name, rs.template_labels[name]) for name in names if name in rs.template_labels)
     counts = (rs.spec_replicas, rs.spec_replicas + source.max_surge) if rs.spec_replicas else None
-    return Reattach(rs.name, rs.resource_version, labels, counts)
+    return do.Reattach(rs.name, rs.resource_version, labels, counts)
 
 
 def offboard(this: PlanInput) -> Plan:

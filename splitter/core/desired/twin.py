@@ -2,17 +2,9 @@
 
 from typing import Final
 
+from splitter.core import labels_annotations as keys
 from splitter.core.desired.manifest import Manifest, mapping_at, mappings, without
 from splitter.core.desired.tracking import untracked
-from splitter.core.labels_annotations import (
-    LABEL_POOL,
-    LABEL_SOURCE,
-    LABEL_SPLIT,
-    SPLIT_TWIN,
-    SPOT_ORDINALS,
-    short_name,
-    twin_name,
-)
 from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Pool
 
@@ -34,12 +26,12 @@ INITIAL_UPDATE_STRATEGY: Final[Manifest] = {"type": "RollingUpdate", "rollingUpd
 
 def pod_labels(source_name: str, pool: Pool) -> dict[str, str]:
     """Return the labels that tell a twin's pods from all others; its selector has them too."""
-    return {LABEL_POOL: pool.value, LABEL_SOURCE: short_name(source_name)}
+    return {keys.LABEL_POOL: pool.value, keys.LABEL_SOURCE: keys.short_name(source_name)}
 
 
 def twin_labels(source_name: str, pool: Pool) -> dict[str, str]:
     """Return the labels of the twin itself."""
-    return {LABEL_SPLIT: SPLIT_TWIN, **pod_labels(source_name, pool)}
+    return {keys.LABEL_SPLIT: keys.SPLIT_TWIN, **pod_labels(source_name, pool)}
 
 
 def rendered_from(source: Manifest) -> dict[str, object]:
@@ -104,7 +96,7 @@ def first_ordinal(source: Manifest, pool: Pool) -> int:
     """
     start = mapping_at(mapping_at(source, "spec"), "ordinals").get("start", 0)
     own = start if isinstance(start, int) else 0
-    return own if pool is Pool.ON_DEMAND else own + SPOT_ORDINALS
+    return own if pool is Pool.ON_DEMAND else own + keys.SPOT_ORDINALS
 
 
 def peers(source: Manifest) -> list[dict[str, object]]:
@@ -114,7 +106,7 @@ def peers(source: Manifest) -> list[dict[str, object]]:
     return [
         {
             "pool": pool.value,
-            "name": twin_name(name, pool),
+            "name": keys.twin_name(name, pool),
             "service": service,
             "first_ordinal": first_ordinal(source, pool),
         }
@@ -135,7 +127,7 @@ def hosts(peer: Manifest, count: int) -> list[str]:
         if len(text) > _NAME_MAX:
             raise ValueError(f"{quoted(text)} is no name; Kubernetes' have at most {_NAME_MAX} characters")
     start, dot = first if isinstance(first, int) else 0, f".{service}" if service else ""
-    return [f"{name}-{ordinal}{dot}" for ordinal in range(start, start + min(count, SPOT_ORDINALS))]
+    return [f"{name}-{ordinal}{dot}" for ordinal in range(start, start + min(count, keys.SPOT_ORDINALS))]
 
 
 def _claims(spec: Manifest) -> dict[str, object]:
@@ -157,7 +149,7 @@ def _metadata(metadata: Manifest, source: Manifest, name: str, pool: Pool) -> di
     labels = {**untracked(mapping_at(metadata, "labels")), **twin_labels(name, pool)}
     annotations = untracked(mapping_at(metadata, "annotations"))
     return {
-        "name": twin_name(name, pool),
+        "name": keys.twin_name(name, pool),
         **({"namespace": namespace} if namespace else {}),
         "labels": labels,
         **({"annotations": annotations} if annotations else {}),

@@ -1,15 +1,6 @@
 """What stands in the way of splitting a Deployment."""
 
-from splitter.core.eligibility.checks import (
-    Check,
-    autoscaler_on_twin,
-    controlled_by_another,
-    denied,
-    name_taken,
-    objection,
-    one_node_volume,
-    rollout_in_progress,
-)
+from splitter.core.eligibility import checks
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_REPLICA_SETS
@@ -22,7 +13,7 @@ _HASH = "pod-template-hash"
 def _paused_by_user(_: Observation, source: SourceView, __: Policy) -> Note | None:
     if not source.paused:
         return None
-    return objection(
+    return checks.objection(
         Reason.ALREADY_PAUSED,
         "the Deployment is paused by somebody else; run kubectl rollout resume, wait for it, and it is split",
     )
@@ -31,7 +22,7 @@ def _paused_by_user(_: Observation, source: SourceView, __: Policy) -> Note | No
 def _unpaused_by_manifest(_: Observation, source: SourceView, __: Policy) -> Note | None:
     if source.unpaused_by_manifest is None:
         return None
-    return objection(
+    return checks.objection(
         Reason.UNPAUSED_BY_MANIFEST,
         f"{source.unpaused_by_manifest} says `paused: false`: each apply would unpause it and run twice the"
         " replicas; remove that line from the manifest and apply it again",
@@ -41,7 +32,7 @@ def _unpaused_by_manifest(_: Observation, source: SourceView, __: Policy) -> Not
 def _recreate(_: Observation, source: SourceView, __: Policy) -> Note | None:
     if not source.recreate:
         return None
-    return objection(
+    return checks.objection(
         Reason.STRATEGY_RECREATE,
         "a handover runs pods of two generations at a time, which strategy Recreate does not allow;"
         " set spec.strategy.type to RollingUpdate",
@@ -51,7 +42,7 @@ def _recreate(_: Observation, source: SourceView, __: Policy) -> Note | None:
 def _selector_not_releasable(_: Observation, source: SourceView, __: Policy) -> Note | None:
     if source.releasable:
         return None
-    return objection(
+    return checks.objection(
         Reason.SELECTOR_NOT_RELEASABLE,
         "the selector has only NotIn and DoesNotExist terms, so no ReplicaSet can be released from it;"
         " it needs one matchLabels entry (a selector is immutable: re-create the Deployment)",
@@ -62,7 +53,7 @@ def _without_hash(observed: Observation, _: SourceView, __: Policy) -> Note | No
     """Object to a ReplicaSet with pods that does not select them by pod-template-hash."""
     for rs in observed.attached_as(Attachment.ATTACHED):
         if (rs.spec_replicas or rs.status_replicas) and not rs.hashes:
-            return objection(
+            return checks.objection(
                 Reason.SELECTOR_NOT_RELEASABLE,
                 f"ReplicaSet {rs.name} was not made by the Deployment controller: it does not select its pods"
                 " by pod-template-hash; restart the Deployment (kubectl rollout restart), and it is split",
@@ -74,7 +65,7 @@ def _own_labels_taken(_: Observation, source: SourceView, __: Policy) -> Note | 
     taken = [name for name in (LABEL_POOL, LABEL_SOURCE, _HASH) if name in source.pod_labels]
     if not taken:
         return None
-    return objection(
+    return checks.objection(
         Reason.SELECTOR_NOT_RELEASABLE,
         f"its selector or its pod template names {taken[0]}, by which the pods of its twins are told apart;"
         " take that label off (a selector is immutable: re-create the Deployment)",
@@ -84,32 +75,32 @@ def _own_labels_taken(_: Observation, source: SourceView, __: Policy) -> Note | 
 def _too_many_replica_sets(observed: Observation, _: SourceView, __: Policy) -> Note | None:
     if len(observed.replica_sets) <= MAX_REPLICA_SETS:
         return None
-    return objection(
+    return checks.objection(
         Reason.TOO_LARGE,
         f"it has more than {MAX_REPLICA_SETS} ReplicaSets, and each is parked and given back by itself;"
         " delete old ones, or lower spec.revisionHistoryLimit",
     )
 
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[checks.Check, ...] = (
     _too_many_replica_sets,
-    controlled_by_another,
+    checks.controlled_by_another,
     _paused_by_user,
     _unpaused_by_manifest,
     _recreate,
     _selector_not_releasable,
     _without_hash,
     _own_labels_taken,
-    name_taken,
-    autoscaler_on_twin,
-    one_node_volume,
-    rollout_in_progress,
-    denied,
+    checks.name_taken,
+    checks.autoscaler_on_twin,
+    checks.one_node_volume,
+    checks.rollout_in_progress,
+    checks.denied,
 )
 # What is ours already is paused, rolled and named by us: only these still say something.
-CHECKS_WHILE_SPLIT: tuple[Check, ...] = (
-    controlled_by_another,
+CHECKS_WHILE_SPLIT: tuple[checks.Check, ...] = (
+    checks.controlled_by_another,
     _recreate,
-    autoscaler_on_twin,
-    one_node_volume,
+    checks.autoscaler_on_twin,
+    checks.one_node_volume,
 )

@@ -11,25 +11,10 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from splitter.core.actions import (
-    Action,
-    CreatePlaceholder,
-    DeletePlaceholder,
-    DeleteSplit,
-    DeleteUnboundPod,
-    DeleteVanishedPod,
-    EnsureSplit,
-    EvictPod,
-    PlaceOrdinals,
-)
+from splitter.core import actions as do
+from splitter.core import labels_annotations as keys
 from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
-from splitter.core.labels_annotations import (
-    ANNOTATION_REPLICAS,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    name_problem,
-)
 from splitter.core.labels_annotations.label import source_label_state
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
@@ -53,10 +38,12 @@ def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bo
         return False
     if observed.split is not None and observed.split.takes_over:
         return observed.split.ordinals is not None
-    if observed.published is not None and LABEL_SPLIT not in source.labels:
+    if observed.published is not None and keys.LABEL_SPLIT not in source.labels:
         return True  # the Split was deleted by hand, and the policy knows nothing of that
-    by_twins = {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} & set(source.annotations) or observed.twins
-    labelled = LABEL_SPLIT in source.labels
+    by_twins = {keys.ANNOTATION_REPLICAS, keys.ANNOTATION_TAKEN_OVER} & set(
+        source.annotations
+    ) or observed.twins
+    labelled = keys.LABEL_SPLIT in source.labels
     return labelled and not by_twins and mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
 
 
@@ -64,7 +51,7 @@ def next_step(observed: Observation, source: SourceView) -> Step:
     """Return the step that is due."""
     split = observed.split
     ours = split is not None and split.takes_over
-    if LABEL_SPLIT not in source.labels:
+    if keys.LABEL_SPLIT not in source.labels:
         return Step.UNPLACE
     owned = split is not None and source.uid in split.owner_uids
     return Step.PLACE if ours and owned else Step.CONSIDER
@@ -75,7 +62,7 @@ def consider(this: PlanInput) -> Plan:
     if (objection := _objection(this)) is not None:
         state = State.REFUSED if objection.warning else State.HELD
         reports = this.observed.split is None and has_own_split(this.source.key, objection)
-        report = (EnsureSplit(takes_over=False),) if reports else ()
+        report = (do.EnsureSplit(takes_over=False),) if reports else ()
         again_s = this.rules.look_again_s
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     placed = _placed(this, placement_input(this))
@@ -86,7 +73,7 @@ def consider(this: PlanInput) -> Plan:
         " now on; nothing restarts but what has to move, one pod at a time",
     )
     notes = (note, *placement_advice(this.observed, this.source))
-    actions = (PlaceOrdinals(placed.ordinals),)
+    actions = (do.PlaceOrdinals(placed.ordinals),)
     return _planned(this, placed, Plan(Step.CONSIDER, State.MOVING, note, actions, notes))
 
 
@@ -95,7 +82,7 @@ def _objection(this: PlanInput) -> Note | None:
         return label
     if not this.in_force.valid:
         return this.in_force.problems[0]
-    if (problem := name_problem(this.source.key.kind, this.source.key.name, Mode.PLACEMENT)) is not None:
+    if (problem := keys.name_problem(this.source.key.kind, this.source.key.name, Mode.PLACEMENT)) is not None:
         return problem
     return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
 
@@ -128,9 +115,9 @@ def unplace(this: PlanInput) -> Plan:
         f"its {this.source.replicas} pods stay where they are; new ones are placed as its manifest says",
     )
     gone = tuple(
-        DeletePlaceholder(pod.name, pod.uid) for pod in this.observed.placeholders if not pod.terminating
+        do.DeletePlaceholder(pod.name, pod.uid) for pod in this.observed.placeholders if not pod.terminating
     )
-    return Plan(Step.UNPLACE, State.GIVING_BACK, note, (*gone, DeleteSplit()), (note,))
+    return Plan(Step.UNPLACE, State.GIVING_BACK, note, (*gone, do.DeleteSplit()), (note,))
 
 
 def _planned(this: PlanInput, placed: Placed, plan: Plan) -> Plan:
@@ -269,20 +256,20 @@ def _placeholder(observed: Observation) -> Placeholder | None:
     return None
 
 
-def _actions(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
+def _actions(this: PlanInput, placed: Placed) -> tuple[do.Action, ...]:
     """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
     split = this.observed.split
     in_force = set(split.ordinals or ()) if split is not None else set()
     if set(placed.ordinals) != in_force or not _is_published(this.observed):
-        return (PlaceOrdinals(placed.ordinals),)
-    actions: list[Action] = [
-        DeleteVanishedPod(pod.name, pod.uid, pod.node, at_once=True)
+        return (do.PlaceOrdinals(placed.ordinals),)
+    actions: list[do.Action] = [
+        do.DeleteVanishedPod(pod.name, pod.uid, pod.node, at_once=True)
         for pod in placed.vanished
         if pod.node is not None
     ]
-    actions += [DeleteUnboundPod(pod.name, pod.uid) for pod in placed.unbound]
+    actions += [do.DeleteUnboundPod(pod.name, pod.uid) for pod in placed.unbound]
     if placed.evict is not None:
-        actions.append(EvictPod(placed.evict.pod, placed.evict.uid, placed.evict.to))
+        actions.append(do.EvictPod(placed.evict.pod, placed.evict.uid, placed.evict.to))
     return (*actions, *_reserve(this, placed))
 
 
@@ -292,7 +279,7 @@ def _without_reservation(placed: Placed, why: str) -> Placed:
     return replace(placed, verdict=note, notes=(*placed.notes, note), reservation=None, moving=False)
 
 
-def _reserve(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
+def _reserve(this: PlanInput, placed: Placed) -> tuple[do.Action, ...]:
     """Hold the room that the next move needs, and let go what is of no use, or is about to be used.
 
     Raises ValueError when the workload asks for more than a placeholder can.
@@ -308,12 +295,12 @@ def _reserve(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
         and not held.pod.going
     )
     if held is not None and (not stays or placed.evict is not None):
-        return (DeletePlaceholder(held.pod.name, held.pod.uid),)
+        return (do.DeletePlaceholder(held.pod.name, held.pod.uid),)
     # One that has failed holds nothing but the name, and nobody else deletes it.
     if spent := [pod for pod in this.observed.placeholders if pod.finished and not pod.terminating]:
-        return tuple(DeletePlaceholder(pod.name, pod.uid) for pod in spent)
+        return tuple(do.DeletePlaceholder(pod.name, pod.uid) for pod in spent)
     if held is not None or ending or placed.evict is not None or wanted is None or rules is None:
         return ()
     reach = this.observed.related.reach.get(wanted.ordinal, Reach())
     spec = placeholder_manifest(json.loads(this.source.manifest_json), wanted.pool, rules, reach.terms_json)
-    return (CreatePlaceholder(wanted.pool, f"{wanted.pool}/{wanted.ordinal}/{made_of}", json.dumps(spec)),)
+    return (do.CreatePlaceholder(wanted.pool, f"{wanted.pool}/{wanted.ordinal}/{made_of}", json.dumps(spec)),)

@@ -5,14 +5,9 @@ Deployments is in `onboard`, `twins.steps` and `offboard`. None scales anything:
 scale-down, with the resourceVersion that it was read from (H70, H71).
 """
 
+from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas
 from splitter.core.handover import Step
-from splitter.core.labels_annotations import (
-    ANNOTATION_REPLICAS,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    split_name,
-)
 from splitter.core.model import Note, SourceView
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
@@ -36,7 +31,7 @@ def _lost(this: PlanInput) -> tuple[int, str]:
     """Return N of a source that stands at 0 without its annotation, and where it was found."""
     split = this.observed.split
     if split is not None and split.replicas is not None:
-        return split.replicas, f"the Split {split_name(this.source.key)}"
+        return split.replicas, f"the Split {keys.split_name(this.source.key)}"
     held = sum(twin.spec_replicas for twin in this.observed.twins)
     if (desired := this.observed.reported.desired) > 0:
         return desired, "the Split's status"
@@ -67,7 +62,7 @@ def follow(this: PlanInput) -> Plan:
         f"{who} set spec.replicas of the source to {new} again, which has 0 replicas while it is split"
         f" ({count} of {write_conflicts.MOST} times within {write_conflicts.WINDOW_S / 60:.0f} min);"
         f" {'given back' if count >= write_conflicts.MOST else 'set to 0 again'}. Take spec.replicas out of"
-        f" its manifests, and scale the Split {split_name(this.source.key)}"
+        f" its manifests, and scale the Split {keys.split_name(this.source.key)}"
     )
     note = Note(Reason.FOREIGN_SCALE, message, warning=True, about=who)
     return Plan(
@@ -106,21 +101,21 @@ def wait_for_count(this: PlanInput) -> Plan:
 def show(this: PlanInput) -> Plan:
     """Write N into the Split, so that an autoscaler finds it there."""
     note = Note(
-        Reason.REPLICAS_SAVED, f"the Split {split_name(this.source.key)} can be scaled, too", quiet=True
+        Reason.REPLICAS_SAVED, f"the Split {keys.split_name(this.source.key)} can be scaled, too", quiet=True
     )
     return Plan(Step.SHOW, _state(this), note, (ShowReplicas(this.source.replicas),), (note,))
 
 
 def release(this: PlanInput) -> Plan:
     """Remove every trace: mark and N first, since no watch selects them, then twins and Split (H76)."""
-    marked = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & this.source.annotations.keys()
+    marked = {keys.ANNOTATION_TAKEN_OVER, keys.ANNOTATION_REPLICAS} & this.source.annotations.keys()
     actions: list[Action] = [ReleaseSource()] if marked else []
     actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
     if actions:
         note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
         return Plan(Step.RELEASE, State.GIVING_BACK, note, tuple(actions), (note,), requeue_after_s=POLL_S)
     split = this.observed.split
-    keeps = this.observed.reported.conflict and LABEL_SPLIT in this.source.labels
+    keeps = this.observed.reported.conflict and keys.LABEL_SPLIT in this.source.labels
     last = () if split is None or keeps or this.observed.twins else (DeleteSplit(),)
     note = Note(Reason.GIVEN_BACK, "no trace is left")
     return Plan(Step.RELEASE, State.GIVING_BACK, note, last, requeue_after_s=POLL_S)
@@ -134,7 +129,7 @@ def _stateful(source: SourceView) -> StatefulView:
 
 def _is_ours(this: PlanInput) -> bool:
     """Whether it is to stand at 0: labelled, and not in Conflict."""
-    return LABEL_SPLIT in this.source.labels and not this.observed.reported.conflict
+    return keys.LABEL_SPLIT in this.source.labels and not this.observed.reported.conflict
 
 
 def _state(this: PlanInput) -> State:

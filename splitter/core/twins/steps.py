@@ -9,13 +9,7 @@ rolled only when there is no count to write.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from splitter.core.actions import (
-    Action,
-    ApplyTwin,
-    DeleteReplicaSet,
-    RestoreTemplate,
-    Scale,
-)
+from splitter.core import actions as do
 from splitter.core.causes import next_stuck_s
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
@@ -70,7 +64,7 @@ def _trimmed(this: PlanInput, plan: Plan) -> Plan:
     old = sorted((rs for rs in parked if rs.name not in running), key=lambda rs: (rs.created, rs.name))
     surplus = old[: max(0, len(old) - this.source.revisions_kept)]
     return replace(
-        plan, actions=tuple(DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
+        plan, actions=tuple(do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
     )
 
 
@@ -88,7 +82,7 @@ def _create_twins(this: PlanInput, missing: Sequence[Pool]) -> Plan:
     if isinstance(this.rendered, Note):
         return Plan(Step.RUN, State.HELD, this.rendered, notes=(this.rendered,))
     actions = tuple(
-        ApplyTwin(
+        do.ApplyTwin(
             pool,
             this.rendered[pool].manifest_json,
             this.rendered[pool].hash,
@@ -141,7 +135,7 @@ def moving(
 ) -> Plan:
     """Return the plan of one batch of a hand-over, either way."""
     actions = ordered(this, moved.scales)
-    scales = [one for one in actions if isinstance(one, Scale)]
+    scales = [one for one in actions if isinstance(one, do.Scale)]
     notes = (_scaled(reason, scales),) if scales else ()
     verdict = (
         notes[0]
@@ -160,7 +154,7 @@ def moving(
     )
 
 
-def _scaled(reason: Reason, scales: Sequence[Scale]) -> Note:
+def _scaled(reason: Reason, scales: Sequence[do.Scale]) -> Note:
     moves = ", ".join(f"{scale.name} {scale.was} -> {scale.replicas}" for scale in scales)
     return Note(reason, f"scale {moves}", quiet=True)
 
@@ -224,7 +218,7 @@ def _divided(
     )
     verdict = decision.notes[0] if decision.notes else balanced
     actions = (*_restored(this, on_demand, spot, scales), *ordered(this, scales))
-    written = [one.replicas for one in actions if isinstance(one, Scale) and one.name == on_demand.name]
+    written = [one.replicas for one in actions if isinstance(one, do.Scale) and one.name == on_demand.name]
     state = replace(decision.state, decided=written[0] if written else on_demand.spec_replicas)
     if decision.on_demand < on_demand.spec_replicas and not _lowers(actions, on_demand):
         state = replace(state, last_step=persisted.last_step)  # a step that has to wait is none yet
@@ -246,16 +240,16 @@ def _divided(
     )
 
 
-def _lowers(actions: Sequence[Action], twin: TwinView) -> bool:
+def _lowers(actions: Sequence[do.Action], twin: TwinView) -> bool:
     return any(
-        isinstance(action, Scale) and action.name == twin.name and action.replicas < action.was
+        isinstance(action, do.Scale) and action.name == twin.name and action.replicas < action.was
         for action in actions
     )
 
 
 def _restored(
-    this: PlanInput, on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]
-) -> tuple[Action, ...]:
+    this: PlanInput, on_demand: TwinView, spot: TwinView, scales: Sequence[do.Scale]
+) -> tuple[do.Action, ...]:
     """Put a twin's last available template back while spot is going or gone and replicas are missing (H65).
 
     Beside the raise, and again when that was written and this was refused.
@@ -265,10 +259,10 @@ def _restored(
     good = last_available(on_demand) if spot.is_losing and missing else None
     if good is None:
         return ()
-    return (RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)
+    return (do.RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)
 
 
-def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> tuple[Scale, ...]:
+def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> tuple[do.Scale, ...]:
     """Return the writes of a decision, but for those that have to wait for the other twin's controller.
 
     `decide` counts specs. A spot raise that uses the room of an on-demand lowering goes out when those
@@ -295,7 +289,7 @@ def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Twin
         ):
             wanted[twin.name] = twin.spec_replicas
     return tuple(
-        Scale(
+        do.Scale(
             replica_moves.kind_of_twins(this.observed),
             twin.name,
             twin.spec_replicas,
@@ -356,9 +350,9 @@ def _roll(
     return replace(counted, state=State.ROLLING, verdict=due.note, actions=(action,), notes=(due.note,))
 
 
-def rolled(twin: TwinView, rendered: Rendered, surge: int, unavailable: int) -> ApplyTwin:
+def rolled(twin: TwinView, rendered: Rendered, surge: int, unavailable: int) -> do.ApplyTwin:
     """Return the write that gives a twin a template, with its replicas as they are."""
-    return ApplyTwin(
+    return do.ApplyTwin(
         pool=twin.pool,
         manifest_json=rendered.manifest_json,
         hash=rendered.hash,

@@ -7,21 +7,9 @@ from sys import intern
 
 import orjson
 
+from splitter.core import labels_annotations as keys
 from splitter.core.causes import of_refusal
 from splitter.core.desired.compare import template_hash
-from splitter.core.labels_annotations import (
-    ANNOTATION_MADE_OF,
-    ANNOTATION_RENDERED_HASH,
-    ANNOTATION_RETRIED,
-    ANNOTATION_SOURCE,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_POOL,
-    LABEL_SOURCE,
-    LABEL_SPLIT,
-    SPLIT_PARKED,
-    SPLIT_TWIN,
-    twin_name,
-)
 from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
@@ -55,9 +43,13 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
     controlling = controller(metadata)
     labels, annotations = texts(metadata.get("labels")), texts(metadata.get("annotations"))
     # Orphaned together with its source: we wrote whose it is when we parked it.
-    orphaned = not deployments and controlling is None and labels.get(LABEL_SPLIT) == SPLIT_PARKED
+    orphaned = not deployments and controlling is None and labels.get(keys.LABEL_SPLIT) == keys.SPLIT_PARKED
     named = (
-        deployments[0]["name"] if deployments else annotations.get(ANNOTATION_SOURCE) if orphaned else None
+        deployments[0]["name"]
+        if deployments
+        else annotations.get(keys.ANNOTATION_SOURCE)
+        if orphaned
+        else None
     )
     failure = _failure(status)
     return ReplicaSetRecord(
@@ -73,7 +65,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
             name=metadata["name"],
             uid=metadata["uid"],
             resource_version="",
-            marked=ANNOTATION_TAKEN_OVER in annotations,
+            marked=keys.ANNOTATION_TAKEN_OVER in annotations,
             template_labels=spec["template"]["metadata"].get("labels", {}),
             hashes=_selected_hashes(spec.get("selector") or {}),
             template_hash=template_hash(spec["template"]),
@@ -113,7 +105,7 @@ def _failure(status: Raw) -> Raw | None:
 
 def _retried(annotations: Raw) -> datetime | None:
     """Return when we had it try again; None for what nobody wrote like that."""
-    text = annotations.get(ANNOTATION_RETRIED, "")
+    text = annotations.get(keys.ANNOTATION_RETRIED, "")
     try:
         return instant(text) if len(text) <= _INSTANT_LENGTH else None
     except ValueError:
@@ -129,18 +121,18 @@ def twin(raw: Raw) -> TwinRecord:
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
     labels, kind = metadata["labels"], raw.get("kind", DEPLOYMENT)
     # An owner that was taken away is put back; until then the label says whose twin it is.
-    orphan = {"kind": kind, "name": labels.get(LABEL_SOURCE, ""), "uid": ""}
+    orphan = {"kind": kind, "name": labels.get(keys.LABEL_SOURCE, ""), "uid": ""}
     owner: Raw = controller(metadata) or orphan
     if not owner["name"]:
-        raise UnreadableError(f"neither an owner nor {LABEL_SOURCE} says whose twin it is")
-    pool = Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND
+        raise UnreadableError(f"neither an owner nor {keys.LABEL_SOURCE} says whose twin it is")
+    pool = Pool.SPOT if labels.get(keys.LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND
     if (
         owner["kind"] != kind
-        or metadata["name"] != twin_name(owner["name"], pool)
+        or metadata["name"] != keys.twin_name(owner["name"], pool)
         or not is_name(owner["name"])
     ):
         raise UnreadableError("it is not called as the twin of its owner would be")
-    intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
+    intact = labels.get(keys.LABEL_SPLIT) == keys.SPLIT_TWIN and owner["uid"]
     replicas = count(spec, "replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
@@ -160,8 +152,10 @@ def twin(raw: Raw) -> TwinRecord:
             uid=metadata["uid"],
             resource_version="",
             # Without its label or its owner it is out of date, and is written whole again.
-            rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
-            made_of=metadata.get("annotations", {}).get(ANNOTATION_MADE_OF, ""),
+            rendered_hash=metadata.get("annotations", {}).get(keys.ANNOTATION_RENDERED_HASH, "")
+            if intact
+            else "",
+            made_of=metadata.get("annotations", {}).get(keys.ANNOTATION_MADE_OF, ""),
             stalled=_is_stalled(status),
             template_hash=template_hash(spec["template"]),
             spec_replicas=replicas,
@@ -221,7 +215,7 @@ def source(raw: Raw) -> SourceRecord:
     observed = count(status, "observedGeneration") >= metadata["generation"]
     counts = [count(status, name) for name in ("updatedReplicas", "availableReplicas", "replicas")]
     one_revision = status.get("currentRevision") == status.get("updateRevision")
-    keys = _selector_keys(spec["selector"])
+    selector_keys = _selector_keys(spec["selector"])
     view = SourceView(
         key=Key(kind, metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
@@ -235,13 +229,13 @@ def source(raw: Raw) -> SourceRecord:
         template_hash=template_hash(spec["template"]),
         labels=texts(metadata.get("labels")),
         annotations=texts(metadata.get("annotations")),
-        selector_keys=keys,
+        selector_keys=selector_keys,
         manifest_json=_manifest(raw),
         deleting="deletionTimestamp" in metadata,
         paused_by_us=_paused_by(metadata, ours=True) is not None,
         unpaused_by_manifest=_unpaused_by_manifest(metadata, spec),
         recreate=spec.get("strategy", {}).get("type") == "Recreate",
-        releasable=bool(keys),
+        releasable=bool(selector_keys),
         controller=f"{controlling['kind']}/{controlling['name']}" if controlling else None,
         rollout_complete=observed and one_revision and all(count == replicas for count in counts),
         claims=_claims(spec["template"].get("spec", {})),
