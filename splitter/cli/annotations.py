@@ -1,7 +1,7 @@
 """Reads `KEY=VALUE` from the command line as annotations, and annotations as a policy.
 
 `simulate` and `render` share it. The sentences are the controller's own; a fault is a `ValueError`, which
-the verb shows on standard error (`describe_fault`) before it ends with exit code 1.
+the verb shows on standard error (`exits.told_faults`) before it ends with exit code 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -90,10 +90,3 @@ def policy_of(
             f" {parsed.policy.spot_max} hold fewer than the {replicas} replicas; raise one of them."
         )
     return parsed.policy, sentences
-
-
-def describe_fault(fault: ValueError | OSError) -> str:
-    """Return a fault as a sentence: a file that cannot be read or written comes with its name."""
-    if isinstance(fault, OSError) and fault.filename is not None:
-        return f"{fault.filename}: {fault.strerror}"
-    return str(fault)

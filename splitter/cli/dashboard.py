@@ -12,10 +12,9 @@ from pathlib import Path
 
 import typer
 
-from splitter.cli.annotations import describe_fault
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
-from splitter.cli.exits import Exit
+from splitter.cli.exits import Exit, told_faults
 from splitter.cli.explain import explained
 from splitter.cli.plan import lines_of_plan
 from splitter.core.errors import SplitterError
@@ -41,11 +40,8 @@ def dashboard(
 
     Exit code 0; 1 when the port is taken or the cluster does not answer.
     """
-    try:
+    with told_faults("dashboard"):
         played = read_trace(trace) if trace is not None else None
-    except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter dashboard: {describe_fault(fault)}\n")
-        raise typer.Exit(Exit.MENDABLE) from None
     with suppress(KeyboardInterrupt):  # how it ends
         asyncio.run(_run(cluster, port, played, open_=open_))
 

@@ -3,8 +3,13 @@
 `docs/reference/commands.md` lists them; `tests/test_reference.py` keeps it in step.
 """
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Final
+
+import typer
 
 
 class Exit(IntEnum):
@@ -37,3 +42,19 @@ MEANINGS: Final = {
     Exit.DIFFERS: "`render --diff`: something would change",
     Exit.INTERRUPTED: "ended by Ctrl-C (`status -w`, whose end that is, leaves with 0)",
 }
+
+
+@contextmanager
+def told_faults(verb: str) -> Iterator[None]:
+    """End the verb with a sentence on standard error where the block raises ValueError or OSError.
+
+    A file that cannot be read or written comes with its name.
+    """
+    try:
+        yield
+    except (ValueError, OSError) as fault:
+        sentence = str(fault)
+        if isinstance(fault, OSError) and fault.filename is not None:
+            sentence = f"{fault.filename}: {fault.strerror}"
+        sys.stderr.write(f"splitter {verb}: {sentence}\n")
+        raise typer.Exit(Exit.MENDABLE) from None

@@ -6,8 +6,7 @@ import shutil
 import sys
 from contextlib import closing
 from dataclasses import replace
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
@@ -27,11 +26,7 @@ from splitter.report.printable import printable
 _SUPPOSED = f" (if it were labelled {LABEL_SPLIT}={SPLIT_ENABLED})"
 
 
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
+Output = Literal["text", "json"]
 
 
 @asks_cluster()
@@ -39,7 +34,7 @@ def plan(
     workload: str | None = typer.Argument(
         None, help="deploy/NAME or sts/NAME. Default: every workload.", autocompletion=workloads
     ),
-    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="Output format: text or json."),
+    output: Output = typer.Option("text", "--output", "-o", help="Output format: text or json."),
     *,
     cluster: Cluster,
 ) -> None:
@@ -54,7 +49,7 @@ def plan(
     if target.name is not None and not previews:
         sys.stderr.write(f"{target.words} is not there\n")
         raise typer.Exit(Exit.NOT_SPLIT)
-    if output is Output.JSON:
+    if output == "json":
         typer.echo(json.dumps([_plain(one) for one in previews], indent=2))
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole

@@ -16,11 +16,11 @@ from pathlib import Path
 import typer
 import yaml
 
-from splitter.cli.annotations import PolicyFault, describe_fault, policy_of, read_annotations
+from splitter.cli.annotations import PolicyFault, policy_of, read_annotations
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
-from splitter.cli.exits import Exit
+from splitter.cli.exits import Exit, told_faults
 from splitter.cli.manifests import Document, read_documents
 from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
@@ -72,7 +72,7 @@ def render(
     if diff and workload is None:
         raise typer.BadParameter("--diff compares with a cluster: name a workload, such as deploy/web")
     pools = [pool] if pool else list(Pool)
-    try:
+    with told_faults("render"):
         over = read_annotations(annotation)
         if workload is None:
             text = asyncio.run(_of_file(str(file), pools, over, templates, cluster.settings_file))
@@ -85,9 +85,6 @@ def render(
             typer.echo("---\n".join(_text(rendered[pool], shares, pool) for pool in pools), nl=False)
             return
         differing = asyncio.run(differences(*asked))
-    except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter render: {describe_fault(fault)}\n")
-        raise typer.Exit(Exit.MENDABLE) from None
     names = {twin_name(target.name or "", pool) for pool in pools}
     if text := diff_of([one for one in differing if one.name in names]):
         typer.echo(text)

@@ -6,8 +6,8 @@ import re
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -31,13 +31,7 @@ from splitter.kube.prometheus import without_credentials
 from splitter.report.printable import printable
 from splitter.settings import Settings
 
-
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
+Output = Literal["table", "json", "csv"]
 
 
 @asks_cluster()
@@ -48,7 +42,7 @@ def savings(
     since: str = typer.Option(
         "", "--since", help="How far back to look, such as 12h or 7d. Default: since the beginning."
     ),
-    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="Output format: table, json or csv."),
+    output: Output = typer.Option("table", "--output", "-o", help="Output format: table, json or csv."),
     prices: Path | None = typer.Option(
         None, "--prices", envvar="SPLITTER_PRICES", help="A file with prices of instance types."
     ),
@@ -120,11 +114,11 @@ async def _show(
             f"{printable(str(key))}: nothing is counted yet; splitter counts from its next reconcile on\n"
         )
     match output:
-        case Output.TABLE:
+        case "table":
             typer.echo(table(rows, prices, namespaced=target.namespace is None))
-        case Output.JSON:
+        case "json":
             typer.echo(json.dumps(as_json(rows, prices, now), indent=2))
-        case Output.CSV:
+        case "csv":
             typer.echo(as_csv(rows, prices, now), nl=False)
 
 

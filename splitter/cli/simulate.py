@@ -5,15 +5,15 @@ No cluster is needed. It reads flags, has `splitter.simulate` play, and writes w
 
 import json
 import sys
-from enum import StrEnum
 from functools import partial
 from math import ceil, isfinite
 from pathlib import Path
+from typing import Literal
 
 import typer
 
-from splitter.cli.annotations import Named, describe_fault, policy_of, read_annotations, read_named
-from splitter.cli.exits import Exit
+from splitter.cli.annotations import Named, policy_of, read_annotations, read_named
+from splitter.cli.exits import told_faults
 from splitter.cli.progress import progress
 from splitter.core.labels_annotations.policy import Policy
 from splitter.simulate.contenders import Rebalancing
@@ -27,11 +27,7 @@ from splitter.simulate.trace import Trace, read_trace
 _LONG = 5_000  # changes of nodes to play: more take seconds
 
 
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
+Output = Literal["text", "json"]
 
 
 def simulate(
@@ -57,7 +53,7 @@ def simulate(
     spot_start: float = typer.Option(90, min=0, max=86_400, help="Seconds until a spot replica is ready."),
     notice: float = typer.Option(0, min=0, max=86_400, help="Seconds from a node's notice to its loss."),
     replicas_per_node: int = typer.Option(1, min=1, help="How many replicas fit on one spot node."),
-    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="Output format: text or json."),
+    output: Output = typer.Option("text", "--output", "-o", help="Output format: text or json."),
     picture: Path | None = typer.Option(None, help="Write an SVG of capacity and replicas over time."),
 ) -> None:
     """Replay spot capacity against policies.
@@ -79,16 +75,13 @@ def simulate(
         spot_price=spot_price,
         slots_per_node=replicas_per_node,
     )
-    try:
+    with told_faults("simulate"):
         played = read_trace(trace) if trace is not None else parse_outage(outage or "")
         asked = _asked(annotation, policy)
         results = _play(played, asked, given)
         if picture is not None:
             picture.write_text(svg(results, replicas_per_node), encoding="utf-8")
-    except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter simulate: {describe_fault(fault)}\n")
-        raise typer.Exit(Exit.MENDABLE) from None
-    if output is Output.JSON:
+    if output == "json":
         annotations = [one.annotations for one in asked]
         typer.echo(json.dumps(as_json(played, given, list(zip(results, annotations, strict=True))), indent=2))
         return

@@ -5,7 +5,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from enum import StrEnum
+from typing import Literal
 
 import typer
 import yaml
@@ -26,13 +26,7 @@ _LOOK_S = 1.0
 _NOTHING = "no workload is split here"
 
 
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
+Output = Literal["table", "wide", "json", "yaml"]
 
 
 @asks_cluster()
@@ -41,7 +35,7 @@ def status(
         None, help="deploy/NAME or sts/NAME. Default: every workload.", autocompletion=workloads
     ),
     output: Output = typer.Option(
-        Output.TABLE, "--output", "-o", help="Output format: table, wide, json or yaml."
+        "table", "--output", "-o", help="Output format: table, wide, json or yaml."
     ),
     watch: bool = typer.Option(False, "--watch", "-w", help="Refresh every second until Ctrl-C."),
     *,
@@ -53,7 +47,7 @@ def status(
 
     Exit code 0; 3 when a named workload is not split.
     """
-    if watch and output in {Output.JSON, Output.YAML}:
+    if watch and output in {"json", "yaml"}:
         raise typer.BadParameter("-w shows a table; leave it out, or -o")
     target = cluster.target(workload)
     try:
@@ -79,7 +73,7 @@ async def _show(target: Target, cluster: Cluster, output: Output, *, watch: bool
         if target.name is not None and not splits:
             return False
         if watch:
-            await _watch(look, target, console, wide=output is Output.WIDE)
+            await _watch(look, target, console, wide=output == "wide")
         else:
             _print(splits, target, console, output)
     return bool(splits)
@@ -87,12 +81,12 @@ async def _show(target: Target, cluster: Cluster, output: Output, *, watch: bool
 
 def _print(splits: list[Json], target: Target, console: Console, output: Output) -> None:
     match output:
-        case Output.JSON:
+        case "json":
             typer.echo(json.dumps(_whole(splits, target), indent=2))
-        case Output.YAML:
+        case "yaml":
             typer.echo(yaml.safe_dump(_whole(splits, target), sort_keys=False, allow_unicode=True), nl=False)
-        case Output.TABLE | Output.WIDE:
-            console.print(_table(splits, target, console, wide=output is Output.WIDE))
+        case "table" | "wide":
+            console.print(_table(splits, target, console, wide=output == "wide"))
 
 
 def _whole(splits: list[Json], target: Target) -> Json:

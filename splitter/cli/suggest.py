@@ -5,15 +5,14 @@ import json
 import shutil
 import sys
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import typer
 
-from splitter.cli.annotations import describe_fault
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
-from splitter.cli.exits import Exit
+from splitter.cli.exits import told_faults
 from splitter.cli.progress import Tell, progress
 from splitter.cli.suggestions import Suggestion, Suggestions, as_json, as_lines
 from splitter.cli.target import Target
@@ -24,17 +23,12 @@ from splitter.report.printable import printable
 from splitter.simulate.spot_history import SpotHistory, history_of
 from splitter.simulate.trace import read_trace
 
-
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
+Output = Literal["table", "json"]
 
 
 @asks_cluster()
 def suggest(
-    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="Output format: table or json."),
+    output: Output = typer.Option("table", "--output", "-o", help="Output format: table or json."),
     trace: Path | None = typer.Option(
         None, help="Spot nodes over time, as for `splitter simulate`. Default: the ages of your spot nodes."
     ),
@@ -49,15 +43,12 @@ def suggest(
 
     Exit code 0, also when nothing can be split; 1 when the trace or the cluster cannot be read.
     """
-    try:
+    with told_faults("suggest"):
         history = history_of(read_trace(trace), ()) if trace is not None else None
-    except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter suggest: {describe_fault(fault)}\n")
-        raise typer.Exit(Exit.MENDABLE) from None
     target = cluster.target(None)
     with progress() as tell:
         suggestions = asyncio.run(_look(target, cluster, history, tell))
-    if output is Output.JSON:
+    if output == "json":
         typer.echo(json.dumps(as_json(suggestions), indent=2))
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from splitter.core.model import PodView, Trouble, TwinView
-from splitter.core.nodes.facts import Health, NodeState, Taint
-from splitter.core.nodes.fit import NodeTerm, PodRequest, may_run_on
+from splitter.core.nodes.facts import Health, NodeState
+from splitter.core.nodes.fit import NodeTerm, PodRequest, asks_for, may_run_on, repels
 from splitter.core.nodes.spot_supply import lasts
 from splitter.core.reasons import Reason
 
@@ -175,9 +175,9 @@ def of_nodes(pod: PodRequest, nodes: Iterable[NodeState], *, spot: bool) -> Trou
     if not kinds:
         return None
     there = f"{count.total()} healthy {'spot' if spot else 'on-demand'} nodes"
-    matching = {kind: node for kind, node in kinds.items() if _matches(pod, node)}
+    matching = {kind: node for kind, node in kinds.items() if asks_for(pod, node)}
     if matching:
-        taints = {str(taint) for node in matching.values() for taint in node.taints if _repels(taint, pod)}
+        taints = {str(taint) for node in matching.values() for taint in node.taints if repels(taint, pod)}
         match_and = "match its affinity and " if len(matching) < len(kinds) else ""
         tainted = f"{sum(count[kind] for kind in matching)} of {there} {match_and}have a taint"
         detail = f"{tainted} that it does not tolerate: {_listed(sorted(taints))}"
@@ -195,19 +195,6 @@ def _labels_asked_for(pod: PodRequest) -> tuple[str, ...]:
 def _listed(words: Sequence[str]) -> str:
     more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
     return ", ".join(words[:_NAMED]) + more
-
-
-def _matches(pod: PodRequest, node: NodeState) -> bool:
-    """Whether selector and affinity let the pod there, taints left aside."""
-    return all(node.labels.get(key) == value for key, value in pod.node_selector.items()) and (
-        not pod.affinity or any(term.matches(node) for term in pod.affinity)
-    )
-
-
-def _repels(taint: Taint, pod: PodRequest) -> bool:
-    return taint.effect in {"NoSchedule", "NoExecute"} and not any(
-        toleration.tolerates(taint) for toleration in pod.tolerations
-    )
 
 
 def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:

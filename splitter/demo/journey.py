@@ -311,5 +311,4 @@ def _wait_for_ctrl_c(stage: Stage) -> None:
     screen.tell(f"everything keeps running: export KUBECONFIG={stage.sandbox.kubeconfig}")
     screen.tell(f"splitter's log is {stage.controller.log}; Ctrl-C ends everything")
     while True:
-        stage.controller.check()
         stage.pause(1.0)

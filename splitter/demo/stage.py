@@ -24,11 +24,12 @@ from splitter.demo.restored import Portrait
 from splitter.demo.screen import Row, Screen, requests_line
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.demo.workload import Workload, on_real_nodes, policy_of, read_workload
-from splitter.sandbox import Instant, Recorder, Sandbox, SandboxError, Timeline
+from splitter.sandbox import Instant, Recorder, Sandbox, Timeline
 from splitter.sandbox.asked import Asked
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.real.fleet import RealFleet
 from splitter.sandbox.real.traffic import Traffic
+from splitter.sandbox.waiting import wait_until
 
 JsonObject = dict[str, Any]
 
@@ -184,21 +185,19 @@ class Stage:
 
     def until(self, look: Callable[[], bool], what: str, deadline_s: float) -> None:
         """Wait for a condition. Raises SandboxError when it does not come, or when a process has ended."""
-        until_s = time.monotonic() + deadline_s
-        while not look():
-            self.sandbox.check()
-            if hasattr(self, "controller"):
-                self.controller.check()
-            if time.monotonic() > until_s:
-                raise SandboxError(f"waited {deadline_s:g} s for {what}; it did not come.")
-            time.sleep(_LOOK_EVERY_S)
+        wait_until(look, what=what, deadline_s=deadline_s, check=self._check)
 
     def pause(self, seconds: float) -> None:
         """Let time pass, noticing when a process ends."""
         until_s = time.monotonic() + seconds
         while (left_s := until_s - time.monotonic()) > 0:
-            self.sandbox.check()
+            self._check()
             time.sleep(min(left_s, _LOOK_EVERY_S))
+
+    def _check(self) -> None:
+        self.sandbox.check()
+        if hasattr(self, "controller"):
+            self.controller.check()
 
     # --- looking ----------------------------------------------------------------------------------
 

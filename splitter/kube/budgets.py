@@ -20,6 +20,7 @@ from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_nam
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
 from splitter.kube.client import FORCED, NOT_LEADING, OURS, ApiError, Client, Json
+from splitter.kube.parse.fields import identity
 from splitter.kube.paths import budgets
 from splitter.kube.payloads import owned_by_split
 from splitter.kube.records import Record
@@ -191,8 +192,7 @@ def _budget(raw: Mapping[str, Any]) -> BudgetRecord:
             (f"{name} {spec[name]}" for name in ("minAvailable", "maxUnavailable") if name in spec), ""
         ),
     )
-    version = int(metadata["resourceVersion"])
-    return BudgetRecord(metadata["namespace"], metadata["uid"], version, next(iter(splits), None), view)
+    return BudgetRecord(*identity(metadata), next(iter(splits), None), view)
 
 
 def _selector(raw: Mapping[str, Any] | None) -> tuple[tuple[str, str, tuple[str, ...]], ...] | None:

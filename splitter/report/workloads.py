@@ -9,6 +9,7 @@ whole, never changed: no lock, and nothing that a reconcile could wait for.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from struct import Struct
 
 from prometheus_client import Metric
@@ -152,113 +153,107 @@ def _families(tallies: _Tallies) -> list[Metric]:
         _gauge(
             "splitter_replicas",
             "Replicas of a pool: wanted, spec, ready, doomed, pending",
-            ("pool", "count"),
             (
                 ((*_of(key), pool, count), number)
                 for key, _, figures in split
                 for pool, counts in ((Pool.ON_DEMAND, figures.on_demand), (Pool.SPOT, figures.spot))
                 for count, number in counts.to_json().items()
             ),
+            "pool",
+            "count",
         ),
         _gauge(
             "splitter_desired_replicas",
             "Replicas asked for on the source",
-            (),
             ((_of(key), figures.desired) for key, _, figures in split),
         ),
         _gauge(
             "splitter_ready_replicas",
             "Ready replicas that are not doomed, of all holders",
-            (),
             ((_of(key), figures.ready) for key, _, figures in split),
         ),
         _gauge(
             "splitter_cover_replicas",
             "On-demand replicas standing in for spot",
-            (),
             ((_of(key), figures.cover) for key, _, figures in split),
         ),
         _gauge(
             "splitter_guarded_replicas",
             "Replicas that evictions have to leave, by splitter's PodDisruptionBudget",
-            (),
             ((_of(key), figures.guarded) for key, _, figures in split if figures.guarded is not None),
         ),
         _gauge(
             "splitter_spot_share_ratio",
             "Ready replicas on spot nodes, of the replicas asked for",
-            (),
             ((_of(key), figures.ready_on_spot / figures.desired) for key, figures in sized),
         ),
         _gauge(
             "splitter_spot_share_wanted_ratio",
             "Replicas that the policy wants on spot, of the replicas asked for",
-            (),
             ((_of(key), figures.spot.wanted / figures.desired) for key, figures in sized),
         ),
         _gauge(
             "splitter_state",
             "1 for the state and the reason that the Split shows",
-            ("state", "reason"),
             (((*_of(key), figures.state, figures.reason), 1) for key, _, figures in split),
+            "state",
+            "reason",
         ),
         _counter(
             "splitter_cover_seconds",
             "Seconds in which at least one on-demand replica stood in for spot",
-            (),
             ((_of(key), tally.cover_s) for key, tally, _ in split),
         ),
         _counter(
             "splitter_pod_seconds",
             "Seconds that pods have stood on nodes of a pool, since the workload was taken over",
-            ("pool",),
             (((*_of(key), pool), used[use].replicas) for key, used in spent for pool, use in _POOLS),
+            "pool",
         ),
         _counter(
             "splitter_requested_cpu_seconds",
             "The same, times the vCPUs that they request",
-            ("pool",),
             (((*_of(key), pool), used[use].cpu / 1000) for key, used in spent for pool, use in _POOLS),
+            "pool",
         ),
         _counter(
             "splitter_requested_memory_gib_seconds",
             "The same, times the GiB that they request",
-            ("pool",),
             (((*_of(key), pool), used[use].memory / 1024) for key, used in spent for pool, use in _POOLS),
+            "pool",
         ),
         _counter(
             "splitter_overhead_pod_seconds",
             "Seconds of on-demand pods in the place of spot (cover), of pods beyond those asked for (surge)",
-            ("overhead",),
             (
                 ((*_of(key), use.value), used[use].replicas)
                 for key, used in spent
                 for use in (Use.COVER, Use.SURGE)
             ),
+            "overhead",
         ),
         _counter(
             "splitter_desired_pod_seconds",
             "Seconds of pods that were asked for and stood somewhere: what savings are compared with",
-            (),
             ((_of(key), used[Use.DESIRED].replicas) for key, used in spent),
         ),
         _counter(
             "splitter_decisions",
             "Reconciles that wrote something, by reason",
-            ("reason",),
             _decisions(tallies),
+            "reason",
         ),
         _gauge(
             "splitter_refused",
             "1 for a labelled workload that splitter does not split, or would not split today, by reason",
-            ("reason",),
             (((*_of(key), tally.refused), 1) for key, tally in tallies if tally.refused),
+            "reason",
         ),
         _gauge(
             "splitter_troubles",
             "1 while replicas do not run for another reason than missing nodes, by reason",
-            ("reason",),
             (((*_of(key), reason), 1) for key, tally in tallies for reason in sorted(set(tally.troubles))),
+            "reason",
         ),
     ]
 
@@ -274,21 +269,19 @@ def _of(key: Key) -> tuple[str, str, str]:
     return key.namespace, key.kind, key.name
 
 
-def _gauge(
-    name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[tuple[str, ...], float]]
+def _metric(
+    family: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    text: str,
+    samples: Iterable[tuple[tuple[str, ...], float]],
+    *labels: str,
 ) -> Metric:
-    return _filled(GaugeMetricFamily(name, text, labels=(*LABELS, *labels)), samples)
+    """Return the series of one metric; `labels` are those beside the workload's own."""
+    metric = family(name, text, labels=(*LABELS, *labels))
+    for values, value in samples:
+        metric.add_metric(values, value)
+    return metric
 
 
-def _counter(
-    name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[tuple[str, ...], float]]
-) -> Metric:
-    return _filled(CounterMetricFamily(name, text, labels=(*LABELS, *labels)), samples)
-
-
-def _filled(
-    family: GaugeMetricFamily | CounterMetricFamily, samples: Iterable[tuple[tuple[str, ...], float]]
-) -> Metric:
-    for labels, value in samples:
-        family.add_metric(labels, value)
-    return family
+_gauge = partial(_metric, GaugeMetricFamily)
+_counter = partial(_metric, CounterMetricFamily)

@@ -17,7 +17,7 @@ from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_RUNNING, KUBELET_ST
 from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Pool
-from splitter.sandbox.nodes import LEASE_NAMESPACE, LEASES, NODES, ZONES, Nodes, as_names
+from splitter.sandbox.nodes import LEASE_NAMESPACE, LEASES, NODES, ZONES, Nodes
 
 FROZEN_ANNOTATION = "sandbox.splitter.io/frozen"
 
@@ -74,8 +74,7 @@ class Fleet(Nodes):
         until Kubernetes' pod garbage collection or somebody deletes them; one that is being deleted stays
         Terminating until then.
         """
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         self._freeze(names)
         self._keep_leases(names)
         began = Instant.now()
@@ -88,8 +87,7 @@ class Fleet(Nodes):
         They turn NotReady by themselves when the sandbox's grace is over, where it has one, or with
         `seen_at_once` as if it were over now: Ready=Unknown, and their pods not ready.
         """
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         self._freeze(names)
         began = Instant.now()
         stopped = {"metadata": {"labels": {KUBELET_LABEL: KUBELET_STOPPED}}}
@@ -108,8 +106,7 @@ class Fleet(Nodes):
         Whatever is left of the old ones goes first. As on a real machine that is re-used, pods that are
         still bound to the name are played again.
         """
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         self._keep_leases(names)
         self._each(names, self._remove)
         self._each(names, self._wait_until_gone)
@@ -122,8 +119,7 @@ class Fleet(Nodes):
 
         Their kubelets report the pods that ran all the time as ready again.
         """
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         running = {"metadata": {"labels": {KUBELET_LABEL: KUBELET_RUNNING}}}
         self._thaw(names)
         self._each(names, lambda name: self._patch(name, running))

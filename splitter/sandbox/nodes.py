@@ -61,8 +61,7 @@ class Nodes:
         `deadline_s` stands in the message of CONDITION; nothing happens by itself when it passes: call
         `kill`. `taint` is the key that TAINT sets.
         """
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         began = Instant.now()
         match how:
             case Notice.TAINT:
@@ -81,8 +80,7 @@ class Nodes:
 
         Raises SandboxError for a notice by DELETION: Kubernetes never takes a deletion back.
         """
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         began = Instant.now()
         self._each(names, lambda name: self._withdraw(name, taint))
         return began
@@ -172,13 +170,16 @@ class Nodes:
     def _patch(self, name: str, patch: JsonObject) -> None:
         self._api.patch(f"{NODES}/{name}", patch)
 
-    def _known(self, names: Iterable[str]) -> None:
+    def _known(self, names: str | Iterable[str]) -> tuple[str, ...]:
+        """Return one name, or several, as a tuple. Raises SandboxError for one that no machine has."""
+        names = as_names(names)
         unknown = [name for name in names if name not in self._blueprints]
         if unknown:
             raise SandboxError(
                 f"the fleet has no machine called {', '.join(unknown)}. "
                 f"It has: {', '.join(self._blueprints) or 'none'}."
             )
+        return names
 
     @staticmethod
     def _each(names: Sequence[str], write: Callable[[str], Result]) -> list[Result]:

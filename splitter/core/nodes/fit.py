@@ -182,8 +182,11 @@ def asks_for(pod: PodRequest, node: NodeState) -> bool:
 
 def may_run_on(pod: PodRequest, node: NodeState) -> bool:
     """Say whether selector, affinity and taints let such a replica onto a node."""
-    return asks_for(pod, node) and all(
-        any(toleration.tolerates(taint) for toleration in pod.tolerations)
-        for taint in node.taints
-        if taint.effect in {"NoSchedule", "NoExecute"}  # PreferNoSchedule only weighs
+    return asks_for(pod, node) and not any(repels(taint, pod) for taint in node.taints)
+
+
+def repels(taint: Taint, pod: PodRequest) -> bool:
+    """Say whether a taint keeps such a replica off; PreferNoSchedule only weighs."""
+    return taint.effect in {"NoSchedule", "NoExecute"} and not any(
+        toleration.tolerates(taint) for toleration in pod.tolerations
     )

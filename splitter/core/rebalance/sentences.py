@@ -6,8 +6,9 @@ reconcile and one Event stays one Event.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 
+from splitter.core.clock import clock
 from splitter.core.model import Move, Note, Pool
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance.cause import Cause, of_on_demand, of_spot, shortage
@@ -153,7 +154,7 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
         yield Note(
             reason,
             f"{hold}: spot has placed {observed.spot_placed} of {figures.want}{why}; on-demand covers what is"
-            f" missing at {_clock(state.short_since, figures.policy.grace_s)}",
+            f" missing at {clock(state.short_since, figures.policy.grace_s)}",
         )
 
 
@@ -238,7 +239,7 @@ def _let_go(figures: Figures) -> str:
     since = figures.state.cover_since
     if since is None or figures.releasing:
         return ""
-    return f", covered since {_clock(since, 0)} and let go {_s(round(figures.release_s))} after that"
+    return f", covered since {clock(since)} and let go {_s(round(figures.release_s))} after that"
 
 
 def _window(figures: Figures, spot: int) -> str:
@@ -275,7 +276,7 @@ def _stepping(figures: Figures, hold: str) -> Note:
     if last is not None and observed.age_s(last) < interval_s:
         step = step_replicas(observed.desired, figures.tuning)
         return Note(
-            Reason.RETURNING, f"{hold}: the next step of at most {step} comes at {_clock(last, interval_s)}"
+            Reason.RETURNING, f"{hold}: the next step of at most {step} comes at {clock(last, interval_s)}"
         )
     if figures.more_soak_soon:
         return _soaking(figures, hold)
@@ -290,11 +291,7 @@ def _soaking(figures: Figures, hold: str) -> Note:
 
 def _next_soaked(figures: Figures) -> str:
     left_s = figures.next_soaked_s
-    return f", the next at {_clock(figures.observed.now, left_s)}" if left_s is not None else ""
-
-
-def _clock(since: datetime, after_s: float) -> str:
-    return f"{(since + timedelta(seconds=after_s)).astimezone(UTC):%H:%M:%SZ}"
+    return f", the next at {clock(figures.observed.now, left_s)}" if left_s is not None else ""
 
 
 def _s(seconds: float) -> str:

@@ -9,7 +9,7 @@ import yaml
 from splitter.core.nodes.facts import NodeEvent, Taint
 from splitter.core.nodes.signals import TERMINATION_ANNOTATION
 from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, NodeGroup, Refusal
-from splitter.kube.parse.fields import Raw, instant, texts
+from splitter.kube.parse.fields import Raw, identity, instant, texts
 from splitter.kube.parse.pods import expressions
 from splitter.kube.records import AutoscalerRecord, ClaimRecord, NodeEventRecord, RefusalRecord
 
@@ -29,9 +29,7 @@ def node_event(raw: Raw) -> NodeEventRecord:
     """Parse an Event about a Node."""
     metadata, about = raw["metadata"], raw["involvedObject"]
     return NodeEventRecord(
-        namespace=metadata["namespace"],
-        uid=metadata["uid"],
-        version=int(metadata["resourceVersion"]),
+        *identity(metadata),
         node=about["name"],
         node_uid=str(about.get("uid", "")),
         event=NodeEvent(event_reason(raw), _last_seen(raw)),
@@ -42,7 +40,7 @@ def refusal(claim_of: Callable[[str], Claim | None], raw: Raw) -> RefusalRecord:
     """Parse an Event that says that a NodeClaim got no machine; the claim itself is gone in a moment."""
     metadata, about = raw["metadata"], raw["involvedObject"]
     said = Refusal(_last_seen(raw), raw.get("message", ""), claim_of(about.get("uid", "")))
-    return RefusalRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), said)
+    return RefusalRecord(*identity(metadata), said)
 
 
 def claim(raw: Raw) -> ClaimRecord:
@@ -50,9 +48,7 @@ def claim(raw: Raw) -> ClaimRecord:
     metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
     true = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
     return ClaimRecord(
-        namespace="",
-        uid=metadata["uid"],
-        version=int(metadata["resourceVersion"]),
+        *identity(metadata),
         node=status.get("nodeName", ""),
         voluntary="DisruptionReason" in true,
         consolidates="Consolidatable" in true,
@@ -71,9 +67,7 @@ def autoscaler(raw: Raw) -> AutoscalerRecord:
     """Parse the status ConfigMap of cluster-autoscaler; None in it where nothing can be understood."""
     metadata = raw["metadata"]
     return AutoscalerRecord(
-        namespace=metadata["namespace"],
-        uid=metadata["uid"],
-        version=int(metadata["resourceVersion"]),
+        *identity(metadata),
         status=autoscaler_status((raw.get("data") or {}).get("status", "")),
     )
 

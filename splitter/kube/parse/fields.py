@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from math import ceil
+from sys import intern
 from typing import Any
 
 Raw = Mapping[str, Any]
@@ -66,6 +67,11 @@ def quantity(resource: str, text: str | float) -> int:
     if not value.is_finite() or value.adjusted() > _MOST_DIGITS:
         return 0
     return ceil(value * 1000) if resource == "cpu" else ceil(value)
+
+
+def identity(metadata: Raw) -> tuple[str, str, int]:
+    """Return what every record begins with: namespace (empty without one), UID and version."""
+    return intern(metadata.get("namespace", "")), metadata["uid"], int(metadata["resourceVersion"])
 
 
 def owners(metadata: Raw) -> tuple[Raw, ...]:

@@ -6,7 +6,7 @@ from sys import intern
 from splitter.core.nodes.facts import Condition, NodeFacts, Taint
 from splitter.core.nodes.signals import slim
 from splitter.kube.asks import Assess
-from splitter.kube.parse.fields import Raw, instant, maybe_instant, quantity
+from splitter.kube.parse.fields import Raw, identity, instant, maybe_instant, quantity
 from splitter.kube.records import NodeRecord
 
 
@@ -14,7 +14,7 @@ def node(assess: Assess, raw: Raw) -> NodeRecord:
     """Parse a node and assess it; of the facts only those are kept that others may add to."""
     metadata = raw["metadata"]
     created, facts = instant(metadata["creationTimestamp"]), slim(node_facts(raw))
-    return NodeRecord("", metadata["uid"], int(metadata["resourceVersion"]), created, facts, assess(facts))
+    return NodeRecord(*identity(metadata), created, facts, assess(facts))
 
 
 def node_facts(raw: Raw) -> NodeFacts:

@@ -14,7 +14,7 @@ from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_PLACEHOL
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, SpreadConstraint, Toleration
-from splitter.kube.parse.fields import Raw, condition, controller, count, instant, quantity
+from splitter.kube.parse.fields import Raw, condition, controller, count, identity, instant, quantity
 from splitter.kube.records import PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -43,10 +43,8 @@ def pod(raw: Raw) -> PodRecord:
     )
     annotations, labels = metadata.get("annotations", {}), metadata.get("labels", {})
     return PodRecord(
-        namespace=intern(metadata["namespace"]),
+        *identity(metadata),
         name=metadata["name"],
-        uid=metadata["uid"],
-        version=int(metadata["resourceVersion"]),
         owner_uid=intern(controlling["uid"]) if controlling else None,
         node=intern(spec["nodeName"]) if spec.get("nodeName") else None,
         ready_since=_since(ready, metadata) if is_ready and ready else None,

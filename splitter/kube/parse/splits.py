@@ -7,7 +7,7 @@ from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.split_status.values import text
 from splitter.kube.packed import packed
-from splitter.kube.parse.fields import Raw, count, owners, texts
+from splitter.kube.parse.fields import Raw, count, identity, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 
 _OWNERS = 4
@@ -31,12 +31,10 @@ def split(raw: Raw) -> SplitRecord:
         format=checked_format(spec.get("format")),
     )
     # By its own name: a copy of a Split under another name says nothing about the source.
-    name, version = metadata["name"], int(metadata["resourceVersion"])
+    name = metadata["name"]
     key = source_of_split(named.get("kind", DEPLOYMENT), metadata["namespace"], name)
     return SplitRecord(
-        metadata["namespace"],
-        metadata["uid"],
-        version,
+        *identity(metadata),
         name,
         key,
         view,
@@ -64,9 +62,8 @@ def placement(raw: Raw) -> PlacementRecord:
         for uid, one in (raw.get("spec", {}).get("statefulSets") or {}).items()
         if is_name(one.get("name"))
     }
-    version = int(metadata["resourceVersion"])
     labels = frozenset(raw.get("spec", {}).get("spotLabels") or ())
-    return PlacementRecord(metadata["namespace"], metadata["uid"], version, metadata["name"], sets, labels)
+    return PlacementRecord(*identity(metadata), metadata["name"], sets, labels)
 
 
 def namespace(raw: Raw) -> NamespaceRecord:
@@ -74,4 +71,4 @@ def namespace(raw: Raw) -> NamespaceRecord:
     metadata = raw["metadata"]
     annotations = texts(metadata.get("annotations"))
     ours = {key: text for key, text in annotations.items() if key.startswith("splitter.io/")}
-    return NamespaceRecord("", metadata["uid"], int(metadata["resourceVersion"]), metadata["name"], ours)
+    return NamespaceRecord(*identity(metadata), metadata["name"], ours)

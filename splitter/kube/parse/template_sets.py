@@ -1,7 +1,7 @@
 """Template sets: the ConfigMaps of splitter's own namespace that carry the label."""
 
 from splitter.core.template_sets import from_config_map
-from splitter.kube.parse.fields import Raw
+from splitter.kube.parse.fields import Raw, identity
 from splitter.kube.records import TemplateSetRecord
 
 
@@ -9,9 +9,7 @@ def template_set(raw: Raw) -> TemplateSetRecord:
     """Parse a ConfigMap; what is wrong with it stands in the set."""
     metadata = raw["metadata"]
     return TemplateSetRecord(
-        namespace=metadata["namespace"],
-        uid=metadata["uid"],
-        version=int(metadata["resourceVersion"]),
+        *identity(metadata),
         template_set=from_config_map(
             metadata["namespace"],
             metadata["name"],

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import datetime
 from math import ceil, floor
-from sys import intern
 
 import orjson
 
@@ -20,6 +19,7 @@ from splitter.kube.parse.fields import (
     condition,
     controller,
     count,
+    identity,
     instant,
     maybe_instant,
     owners,
@@ -53,9 +53,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
     )
     failure = _failure(status)
     return ReplicaSetRecord(
-        namespace=intern(metadata["namespace"]),
-        uid=metadata["uid"],
-        version=int(metadata["resourceVersion"]),
+        *identity(metadata),
         controller_uid=controlling["uid"] if controlling else None,
         owner_uids=tuple(ref["uid"] for ref in deployments),
         owner_name=named if is_name(named) else None,  # anybody may write there what nothing is called
@@ -136,9 +134,7 @@ def twin(raw: Raw) -> TwinRecord:
     replicas = count(spec, "replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
-        namespace=intern(metadata["namespace"]),
-        uid=metadata["uid"],
-        version=int(metadata["resourceVersion"]),
+        *identity(metadata),
         source=Key(kind, metadata["namespace"], owner["name"]),
         source_uid=owner["uid"],
         request=pod_request(spec["template"].get("spec", {})),
@@ -246,7 +242,7 @@ def source(raw: Raw) -> SourceRecord:
         selector=selector_text(spec["selector"]),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
     )
-    return SourceRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), view)
+    return SourceRecord(*identity(metadata), view)
 
 
 def _pod_labels(spec: Raw) -> tuple[str, ...]:

@@ -101,8 +101,7 @@ class RealFleet(Nodes):
         The Nodes turn NotReady when the sandbox's grace is over, where it has one. A label on them tells
         recorders at once that nobody answers there.
         """
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         began = Instant.now()
         self._each(names, self._switch_off)
         dead = {"metadata": {"labels": {KUBELET_LABEL: KUBELET_STOPPED}}}
@@ -145,8 +144,7 @@ class RealFleet(Nodes):
         return self._signal(names, "logind", signal.SIGUSR1)
 
     def _signal(self, names: str | Iterable[str], program: str, number: signal.Signals) -> Instant:
-        names = as_names(names)
-        self._known(names)
+        names = self._known(names)
         processes = [self._process(name, program) for name in names]
         began = Instant.now()
         for pid in processes:
