@@ -9,12 +9,7 @@ from functools import partial
 
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.nodes.capacity import (
-    on_demand_node_selector_terms,
-    presets_with,
-    spot_node_selector_terms,
-    spot_tolerations,
-)
+from splitter.core.nodes import capacity
 from splitter.core.nodes.signals import assess
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
@@ -31,7 +26,9 @@ _STALE_S = 180.0
 
 def assess_of(settings: Settings) -> Assess:
     """Return what says of a node what it is, as the settings classify nodes."""
-    return partial(assess, presets=presets_with(settings.spot_selectors, settings.on_demand_selectors))
+    return partial(
+        assess, presets=capacity.presets_with(settings.spot_selectors, settings.on_demand_selectors)
+    )
 
 
 def cache_of(settings: Settings, enqueue: Enqueue) -> Cache:
@@ -96,10 +93,10 @@ def rules_of(settings: Settings) -> Rules:
 def node_presets_of(settings: Settings) -> NodePresets:
     """Return what enters affinity and tolerations: the named providers, the user's own always."""
     names = settings.provider_presets
-    presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
+    presets = capacity.presets_with(settings.spot_selectors, settings.on_demand_selectors)
     chosen = tuple(preset for preset in presets if not names or preset.name in names or preset.overrides)
     return NodePresets(
-        spot_terms=tuple(spot_node_selector_terms(chosen)),
-        on_demand_terms=tuple(on_demand_node_selector_terms(chosen)),
-        spot_tolerations=tuple(spot_tolerations(chosen)),
+        spot_terms=tuple(capacity.spot_node_selector_terms(chosen)),
+        on_demand_terms=tuple(capacity.on_demand_node_selector_terms(chosen)),
+        spot_tolerations=tuple(capacity.spot_tolerations(chosen)),
     )

@@ -9,18 +9,10 @@ from dataclasses import dataclass, replace
 
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note
+from splitter.core.rebalance import steps
 from splitter.core.rebalance.cause import Cause, cause_of
 from splitter.core.rebalance.model import RebalanceInput, Tuning
 from splitter.core.rebalance.sentences import explain
-from splitter.core.rebalance.steps import (
-    Figures,
-    credit,
-    losses,
-    on_demand_replicas,
-    remembering,
-    spot_replicas,
-    widen,
-)
 from splitter.core.split_status import RebalanceState
 
 
@@ -55,8 +47,8 @@ def decide(
     are gone or let go (docs/adr/0016).
     """
     observed = observed.within_spec()
-    state = losses(observed, policy, remembering(observed, state.not_after(observed.now)), tuning)
-    figures = credit(observed, policy, widen(observed, state, tuning), tuning)
+    state = steps.losses(observed, policy, steps.remembering(observed, state.not_after(observed.now)), tuning)
+    figures = steps.credit(observed, policy, steps.widen(observed, state, tuning), tuning)
     on_demand, spot = _replicas(figures)
     if on_demand < observed.on_demand_spec:
         figures = replace(figures, state=replace(figures.state, last_step=observed.now))
@@ -70,17 +62,17 @@ def decide(
     )
 
 
-def _replicas(figures: Figures) -> tuple[int, int]:
+def _replicas(figures: steps.Figures) -> tuple[int, int]:
     observed = figures.observed
     if figures.policy.freeze:  # R49
         return observed.on_demand_spec, observed.spot_spec
     if observed.desired == 0:
         return 0, 0
-    on_demand = on_demand_replicas(figures)
-    return on_demand, spot_replicas(figures, on_demand)
+    on_demand = steps.on_demand_replicas(figures)
+    return on_demand, steps.spot_replicas(figures, on_demand)
 
 
-def _requeue_after_s(figures: Figures, on_demand: int) -> float | None:
+def _requeue_after_s(figures: steps.Figures, on_demand: int) -> float | None:
     """Return the seconds until the first timer that may change the counts; None when there is none."""
     observed, policy, state, tuning = figures.observed, figures.policy, figures.state, figures.tuning
     if policy.freeze or observed.desired == 0:

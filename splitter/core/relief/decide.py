@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
+from splitter.core.relief import samples
 from splitter.core.relief.look import (
     VAIN,
     Candidate,
@@ -33,15 +34,6 @@ from splitter.core.relief.model import (
     Thresholds,
     Tuning,
 )
-from splitter.core.relief.samples import (
-    History,
-    faults_of,
-    hot_by,
-    paused_by,
-    remembered,
-    sum_of,
-    usable,
-)
 from splitter.core.relief.spread import Crowding, spread_out
 
 
@@ -50,7 +42,7 @@ class Relief:
     """The moves to begin now, what to remember in memory, and what to tell."""
 
     moves: tuple[WantedMove, ...] = ()
-    history: History = field(default_factory=dict)
+    history: samples.History = field(default_factory=dict)
     paused: str = ""
     """Why nothing is moved, whatever is hot."""
     hot: tuple[str, ...] = ()
@@ -80,10 +72,10 @@ def relieve(
     time. `past` and `busy` keep the bounds from call to call, also when splitter was restarted between two.
     `last` is what the last call returned. Source: docs/adr/0059, docs/adr/0072, docs/adr/0078.
     """
-    faults = faults_of(cluster, tuning)
-    if paused := paused_by(cluster, faults):
+    faults = samples.faults_of(cluster, tuning)
+    if paused := samples.paused_by(cluster, faults):
         return Relief(paused=paused)
-    history = remembered(last.history, cluster, past, faults, tuning)
+    history = samples.remembered(last.history, cluster, past, faults, tuning)
     rests = [one for one in past if seconds_between(one.ended or cluster.now, cluster.now) < tuning.rest_s]
     gave = frozenset(one.from_node for one in rests if not one.taken_back and one.aim is Aim.COOL)
     look = Look(cluster, history, past, tuning, gave)
@@ -145,7 +137,7 @@ def _hot_by(look: Look, node: NodeLoad, thresholds: Thresholds) -> tuple[Resourc
     if asked not in look.hot_in:  # most workloads ask for the same
         below = look.tuning.margin if node.uid in look.gave else 0.0
         row = look.history.get(node.uid, ())
-        look.hot_in[asked] = hot_by(node, row, thresholds, look.tuning.samples, below)
+        look.hot_in[asked] = samples.hot_by(node, row, thresholds, look.tuning.samples, below)
     return look.hot_in[asked]
 
 
@@ -180,7 +172,7 @@ def _candidates(look: Look, node: NodeLoad) -> Iterator[Candidate]:
         if (thresholds := workload.thresholds) is None:
             continue
         hot = _hot_by(look, node, thresholds)
-        sample = usable(look.cluster, replica.uid, node, look.tuning) if hot else None
+        sample = samples.usable(look.cluster, replica.uid, node, look.tuning) if hot else None
         since = replica.ready_since
         if sample is None or since is None or look.is_lately(since, look.tuning.rest_s):
             continue
@@ -209,7 +201,7 @@ def _is_in_place_of_a_larger(
 
 def _would_help(node: NodeLoad, candidates: list[Candidate], used: Amounts) -> bool:
     """Whether all that may move would bring the node below a threshold: else nothing is worth a move."""
-    rest = used - sum_of(one.used for one in candidates)
+    rest = used - samples.sum_of(one.used for one in candidates)
     return any(
         rest.of(resource) <= node.allocatable.of(resource) * one.thresholds.percent[resource] / 100
         for one in candidates

@@ -9,30 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from splitter.core.split_status import values
 from splitter.core.split_status.rebalance_state import RebalanceState, Restart
 from splitter.core.split_status.relief import ReliefMove, ReliefStatus
 from splitter.core.split_status.starts import PoolStarts, StartTimes
 from splitter.core.split_status.usage import Usage
-from splitter.core.split_status.values import (
-    TEXT_MAX,
-    Kept,
-    Scalar,
-    instant,
-    is_true,
-    items,
-    kept,
-    listed,
-    mapped,
-    maybe_word,
-    moment,
-    number,
-    ordinal,
-    replicas,
-    scalar,
-    text,
-    whole_seconds,
-    word,
-)
+from splitter.core.split_status.values import TEXT_MAX, Kept, Scalar, kept
 
 __all__ = [
     "DECISIONS_MAX",
@@ -64,51 +46,51 @@ _WRITE_CONFLICTS_MAX, _POLICY_MAX = 10, 40
 class PoolCounts(Kept):
     """Replicas of one pool."""
 
-    wanted: int = kept("wanted", replicas, always=True)
-    spec: int = kept("spec", replicas, always=True)
-    ready: int = kept("ready", replicas, always=True)
-    doomed: int = kept("doomed", replicas, always=True)
-    pending: int = kept("pending", replicas, always=True)
+    wanted: int = kept("wanted", values.replicas, always=True)
+    spec: int = kept("spec", values.replicas, always=True)
+    ready: int = kept("ready", values.replicas, always=True)
+    doomed: int = kept("doomed", values.replicas, always=True)
+    pending: int = kept("pending", values.replicas, always=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Condition(Kept):
     """One condition, in the Kubernetes convention."""
 
-    type: str = kept("type", text, always=True)
-    status: str = kept("status", text, always=True)
-    reason: str = kept("reason", text, always=True)
-    message: str = kept("message", text, always=True)
-    since: datetime = kept("lastTransitionTime", moment, whole_seconds, always=True)
-    observed_generation: int | None = kept("observedGeneration", ordinal)
+    type: str = kept("type", values.text, always=True)
+    status: str = kept("status", values.text, always=True)
+    reason: str = kept("reason", values.text, always=True)
+    message: str = kept("message", values.text, always=True)
+    since: datetime = kept("lastTransitionTime", values.moment, values.whole_seconds, always=True)
+    observed_generation: int | None = kept("observedGeneration", values.ordinal)
 
 
 @dataclass(frozen=True, slots=True)
 class PastDecision(Kept):
     """One decision, with its sentence."""
 
-    at: datetime = kept("time", moment, whole_seconds, always=True)
-    reason: str = kept("reason", text, always=True)
-    message: str = kept("message", text, always=True)
+    at: datetime = kept("time", values.moment, values.whole_seconds, always=True)
+    reason: str = kept("reason", values.text, always=True)
+    message: str = kept("message", values.text, always=True)
 
 
 @dataclass(frozen=True, slots=True)
 class GoingNode(Kept):
     """A node under replicas that is about to go (`Doomed`), or gone (`Lost`)."""
 
-    name: str = kept("name", text, always=True)
-    state: str = kept("state", text, always=True)
-    replicas: int = kept("replicas", replicas, always=True)
-    signal: str = kept("signal", text, always=True)
-    deadline: datetime | None = kept("deadline", instant, whole_seconds)
+    name: str = kept("name", values.text, always=True)
+    state: str = kept("state", values.text, always=True)
+    replicas: int = kept("replicas", values.replicas, always=True)
+    signal: str = kept("signal", values.text, always=True)
+    deadline: datetime | None = kept("deadline", values.instant, values.whole_seconds)
 
 
-_CONDITIONS = items(Condition, "type", 20)
-_DECISIONS = items(PastDecision, "at", DECISIONS_MAX)
+_CONDITIONS = values.items(Condition, "type", 20)
+_DECISIONS = values.items(PastDecision, "at", DECISIONS_MAX)
 
 
 def _times(value: tuple[datetime, ...]) -> list[str | None]:
-    return [whole_seconds(at) for at in value[-_WRITE_CONFLICTS_MAX:]]
+    return [values.whole_seconds(at) for at in value[-_WRITE_CONFLICTS_MAX:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,41 +101,43 @@ class SplitStatus(Kept):
     (3, {})
     """
 
-    observed_generation: int = kept("observedGeneration", number, always=True)
-    source_generation: int = kept("sourceGeneration", number, always=True)
-    state: str = kept("state", text, always=True)
-    reason: str = kept("reason", text, always=True)
-    message: str = kept("message", text, always=True)
-    desired: int = kept("desired", replicas, always=True)
-    ready: int = kept("ready", replicas, always=True)
-    cover: int = kept("cover", replicas, always=True)
+    observed_generation: int = kept("observedGeneration", values.number, always=True)
+    source_generation: int = kept("sourceGeneration", values.number, always=True)
+    state: str = kept("state", values.text, always=True)
+    reason: str = kept("reason", values.text, always=True)
+    message: str = kept("message", values.text, always=True)
+    desired: int = kept("desired", values.replicas, always=True)
+    ready: int = kept("ready", values.replicas, always=True)
+    cover: int = kept("cover", values.replicas, always=True)
     on_demand: PoolCounts = kept("onDemand", PoolCounts.from_json, always=True)
     spot: PoolCounts = kept("spot", PoolCounts.from_json, always=True)
-    policy: Mapping[str, Scalar] = kept("policy", mapped(scalar, _POLICY_MAX), always=True)
+    policy: Mapping[str, Scalar] = kept("policy", values.mapped(values.scalar, _POLICY_MAX), always=True)
     """The values in force, by field (`labels_annotations.reported`)."""
-    policy_from: Mapping[str, str] = kept("policyFrom", mapped(maybe_word, _POLICY_MAX), always=True)
+    policy_from: Mapping[str, str] = kept(
+        "policyFrom", values.mapped(values.maybe_word, _POLICY_MAX), always=True
+    )
     """Where each comes from: a `labels_annotations.Level`."""
     conditions: tuple[Condition, ...] = kept("conditions", _CONDITIONS, always=True)
     decisions: tuple[PastDecision, ...] = kept("decisions", _DECISIONS, always=True)
     usage: Usage | None = kept("usage", Usage.from_json, Usage.to_json)
     starts: StartTimes = kept("starts", StartTimes.from_json)
     """How long its pods took to start: written beside something else only."""
-    guard: str = kept("guard", text)
+    guard: str = kept("guard", values.text)
     relief: ReliefStatus = kept("relief", ReliefStatus.from_json)
     """How hot nodes are relieved of its replicas, where that is asked for."""
-    nodes: tuple[GoingNode, ...] = kept("nodes", items(GoingNode, "name", NODES_MAX))
+    nodes: tuple[GoingNode, ...] = kept("nodes", values.items(GoingNode, "name", NODES_MAX))
     rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
-    good_annotations: Mapping[str, str] = kept("policyAnnotations", mapped(maybe_word))
+    good_annotations: Mapping[str, str] = kept("policyAnnotations", values.mapped(values.maybe_word))
     """The last good policy, as it was written."""
-    replicas: int | None = kept("replicas", ordinal)
+    replicas: int | None = kept("replicas", values.ordinal)
     """Of a StatefulSet: the pods of all holders, for an autoscaler."""
-    selector: str = kept("selector", word)
+    selector: str = kept("selector", values.word)
     write_conflicts: tuple[datetime, ...] = kept(
-        "writeConflicts", listed(instant, _WRITE_CONFLICTS_MAX), _times, formerly="fights"
+        "writeConflicts", values.listed(values.instant, _WRITE_CONFLICTS_MAX), _times, formerly="fights"
     )
-    conflicting_writer: str = kept("conflictingWriter", text, formerly="fighter")
+    conflicting_writer: str = kept("conflictingWriter", values.text, formerly="fighter")
     """Who wrote spec.replicas in them; of a Deployment, nobody."""
-    conflict: bool = kept("conflict", is_true)
+    conflict: bool = kept("conflict", values.is_true)
 
     @property
     def doomed(self) -> int:

@@ -4,19 +4,8 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from splitter.core.split_status.values import (
-    Kept,
-    count,
-    instant,
-    is_true,
-    kept,
-    listed,
-    maybe_word,
-    number,
-    ordinal,
-    seconds,
-    word,
-)
+from splitter.core.split_status import values
+from splitter.core.split_status.values import Kept, kept
 
 _RESTARTS_MAX = 4096  # of a thousand members, four each
 
@@ -33,12 +22,12 @@ class Restart(NamedTuple):
 def _restart(value: object) -> Restart | None:
     if not isinstance(value, list | tuple) or len(value) != len(Restart._fields):
         return None
-    which, at = ordinal(value[0]), instant(value[1])
-    return Restart(which, at, is_true(value[2])) if which is not None and at is not None else None
+    which, at = values.ordinal(value[0]), values.instant(value[1])
+    return Restart(which, at, values.is_true(value[2])) if which is not None and at is not None else None
 
 
 def _from_one(value: object) -> int:
-    return count(value) or 1
+    return values.count(value) or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,54 +38,54 @@ class RebalanceState(Kept):
     RebalanceState(soak_s=None, last_loss=None, lost=True, window=4, ...)
     """
 
-    soak_s: float | None = kept("soakSeconds", seconds)
+    soak_s: float | None = kept("soakSeconds", values.seconds)
     """H while backed off; None = the policy's own soak, so that a changed annotation counts at once."""
-    last_loss: datetime | None = kept("lastLoss", instant)
-    lost: bool = kept("lost", is_true)
+    last_loss: datetime | None = kept("lastLoss", values.instant)
+    lost: bool = kept("lost", values.is_true)
     """A loss is not made good yet: only what is ready counts as spot."""
-    interrupted: bool = kept("interrupted", is_true)
+    interrupted: bool = kept("interrupted", values.is_true)
     """The last loss was announced, and no replica has gone with its node since."""
     window: int = kept("window", _from_one)
     """w: replicas asked of spot beyond what is ready there, while lost."""
-    asked: int | None = kept("asked", count)
+    asked: int | None = kept("asked", values.count)
     """Ready replicas at which the window doubles."""
-    up_since: datetime | None = kept("upSince", instant)
+    up_since: datetime | None = kept("upSince", values.instant)
     """When spot came up after the last loss."""
-    proven: bool = kept("proven", is_true)
+    proven: bool = kept("proven", values.is_true)
     """A replica has stood for the whole soak since the last loss."""
-    short_since: datetime | None = kept("shortSince", instant)
+    short_since: datetime | None = kept("shortSince", values.instant)
     """Since when spot has placed less than is wanted there."""
-    last_step: datetime | None = kept("lastStep", instant)
+    last_step: datetime | None = kept("lastStep", values.instant)
     """When on-demand was lowered last."""
-    cover_since: datetime | None = kept("coverSince", instant)
+    cover_since: datetime | None = kept("coverSince", values.instant)
     """Since when everything doomed has been covered."""
-    doomed_since: datetime | None = kept("doomedSince", instant)
+    doomed_since: datetime | None = kept("doomedSince", values.instant)
     """Since when there have been doomed replicas: the first notice was no earlier for us."""
-    charged: tuple[str, ...] = kept("chargedNodes", listed(maybe_word))
+    charged: tuple[str, ...] = kept("chargedNodes", values.listed(values.maybe_word))
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
-    uncharged: int = kept("unchargedNodes", number)
+    uncharged: int = kept("unchargedNodes", values.number)
     """How many more were counted than have room in `charged`."""
-    barren: int = kept("barrenLosses", number)
+    barren: int = kept("barrenLosses", values.number)
     """Losses in a row that each came before on-demand had given up anything for spot."""
-    barren_since: datetime | None = kept("barrenSince", instant)
+    barren_since: datetime | None = kept("barrenSince", values.instant)
     """The loss before those."""
-    decided: int | None = kept("onDemandDecided", ordinal)
+    decided: int | None = kept("onDemandDecided", values.ordinal)
     """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
-    moved: int | None = kept("movedOrdinal", ordinal)
+    moved: int | None = kept("movedOrdinal", values.ordinal)
     """Placement: the ordinal moved last (at `last_step`), until it is known how that ended."""
-    moved_uid: str = kept("movedUid", word)
+    moved_uid: str = kept("movedUid", values.word)
     """Placement: the pod that was ended by that move."""
-    moved_up: bool = kept("movedToOnDemand", is_true)
+    moved_up: bool = kept("movedToOnDemand", values.is_true)
     """Placement: that move was to on-demand."""
-    failed_moves: int = kept("failedMoves", number)
+    failed_moves: int = kept("failedMoves", values.number)
     """Placement: moves to spot in a row that ended elsewhere; each doubles the rest before the next."""
-    failed_covers: int = kept("failedCovers", number)
+    failed_covers: int = kept("failedCovers", values.number)
     """Placement: the same of moves to on-demand."""
-    unplaced: bool = kept("unplaced", is_true)
+    unplaced: bool = kept("unplaced", values.is_true)
     """Placement: the pod of the last move was born without the label of the admission policy."""
-    restarts: tuple[Restart, ...] = kept("restarts", listed(_restart, _RESTARTS_MAX))
+    restarts: tuple[Restart, ...] = kept("restarts", values.listed(_restart, _RESTARTS_MAX))
     """Placement: the ends of members by splitter within the last hour."""
-    yielded: tuple[int, ...] = kept("yieldedOrdinals", listed(ordinal))
+    yielded: tuple[int, ...] = kept("yieldedOrdinals", values.listed(values.ordinal))
     """Placement: ordinals of the base that may start on spot, since on-demand had no room."""
 
     def soak(self, asked_s: float) -> float:

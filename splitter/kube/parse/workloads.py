@@ -12,6 +12,7 @@ from splitter.core.desired.compare import template_hash
 from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
+from splitter.kube.parse import statefulsets
 from splitter.kube.parse.edits import edits, owned
 from splitter.kube.parse.fields import (
     Raw,
@@ -26,13 +27,6 @@ from splitter.kube.parse.fields import (
     texts,
 )
 from splitter.kube.parse.pods import TEMPLATE_HASH, pod_request, spread_constraints
-from splitter.kube.parse.statefulsets import (
-    LAST_APPLIED,
-    first_ordinal,
-    partition,
-    selector_text,
-    stateful,
-)
 from splitter.kube.records import ReplicaSetRecord, SourceRecord, TwinRecord
 
 
@@ -164,8 +158,8 @@ def twin(raw: Raw) -> TwinRecord:
             deleting="deletionTimestamp" in metadata,
             paused=bool(spec.get("paused")) and kind == DEPLOYMENT,
             edits=edits(raw),
-            first_ordinal=first_ordinal(spec) if kind == STATEFUL_SET else None,
-            partition=partition(spec),
+            first_ordinal=statefulsets.first_ordinal(spec) if kind == STATEFUL_SET else None,
+            partition=statefulsets.partition(spec),
         ),
     )
 
@@ -205,7 +199,7 @@ def source(raw: Raw) -> SourceRecord:
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
     kind = raw.get("kind", DEPLOYMENT)
     replicas = count(spec, "replicas", 1)
-    only = stateful(raw) if kind == STATEFUL_SET else None
+    only = statefulsets.stateful(raw) if kind == STATEFUL_SET else None
     surge, unavailable = _rolling_numbers(spec, replicas) if only is None else (1, 1)
     controlling = controller(metadata)
     observed = count(status, "observedGeneration") >= metadata["generation"]
@@ -239,7 +233,7 @@ def source(raw: Raw) -> SourceRecord:
         revisions_kept=count(spec, "revisionHistoryLimit", 10),
         stateful=only,
         pod_labels=_pod_labels(spec),
-        selector=selector_text(spec["selector"]),
+        selector=statefulsets.selector_text(spec["selector"]),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
     )
     return SourceRecord(*identity(metadata), view)
@@ -310,7 +304,7 @@ def _unpaused_by_manifest(metadata: Raw, spec: Raw) -> str | None:
     """Name the writer whose manifest says `paused: false` (H11)."""
     if not spec.get("paused") and (manager := _paused_by(metadata, ours=False)) is not None:
         return f"the manifest applied by {manager}"
-    applied = metadata.get("annotations", {}).get(LAST_APPLIED)
+    applied = metadata.get("annotations", {}).get(statefulsets.LAST_APPLIED)
     if applied:
         try:
             if orjson.loads(applied).get("spec", {}).get("paused") is False:
