@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import ssl
-import subprocess
 import tempfile
 import threading
 import time
@@ -32,7 +31,7 @@ from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.karpenter import Karpenter
 from splitter.sandbox.metrics_server import MetricsServer
 from splitter.sandbox.ports import HeldPorts
-from splitter.sandbox.processes import Child, Nursery
+from splitter.sandbox.processes import Child, Nursery, output_of
 from splitter.sandbox.real.build import real_nodes
 from splitter.sandbox.real.fleet import RealFleet
 from splitter.sandbox.real.world import World
@@ -284,21 +283,11 @@ class Sandbox:
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as administrator and return what it prints.
 
-        Raises SandboxError with kubectl's own complaint when it fails.
+        Raises SandboxError with kubectl's own complaint when it fails, and when it does not end in 5 minutes.
         """
-        answer = subprocess.run(
-            [self._kubectl, f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "HOME": str(self.home)},
-        )
-        if answer.returncode != 0:
-            raise SandboxError(
-                f"kubectl {' '.join(arguments)} failed: {answer.stderr.strip() or answer.stdout.strip()}"
-            )
-        return answer.stdout
+        command = [self._kubectl, f"--kubeconfig={self.kubeconfig}", *arguments]
+        environment = {**os.environ, "HOME": str(self.home)}
+        return output_of(command, environment, what=f"kubectl {' '.join(arguments)}", stdin=stdin)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a kubeconfig that acts as a service account, with its rights and no more.

@@ -29,6 +29,8 @@ if sys.platform == "linux":
 os.execv(sys.argv[2], sys.argv[2:])
 """
 _LAST_LINES = 15
+# `kubectl delete` waits a week for an object that stays.
+_DEADLINE_S = 300.0
 
 
 def last_lines(log: Path, count: int = _LAST_LINES) -> str:
@@ -38,6 +40,35 @@ def last_lines(log: Path, count: int = _LAST_LINES) -> str:
     except FileNotFoundError:
         return "(no log)"
     return "\n".join(lines[-count:]) or "(empty log)"
+
+
+def output_of(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    what: str,
+    stdin: str | None = None,
+    deadline_s: float = _DEADLINE_S,
+) -> str:
+    """Run a command to its end and return what it prints. `what` names it in messages.
+
+    Raises SandboxError with its own complaint when it fails, and when it has not ended after `deadline_s`.
+    """
+    try:
+        answer = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=dict(environment),
+            timeout=deadline_s,
+        )
+    except subprocess.TimeoutExpired as expired:
+        raise SandboxError(f"{what} has not ended after {deadline_s:g} s, and was ended.") from expired
+    if answer.returncode != 0:
+        raise SandboxError(f"{what} failed: {answer.stderr.strip() or answer.stdout.strip()}")
+    return answer.stdout
 
 
 @dataclass(frozen=True, slots=True)
