@@ -30,7 +30,7 @@ from splitter.core.desired.compare import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.labels_annotations import kept_name
-from splitter.core.model import Attachment, Note, PodView, Pool, ReplicaSetView, TwinView
+from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.twins import replica_moves
@@ -317,7 +317,14 @@ def restless(this: PlanInput) -> bool:
         return False  # it has begun: the shortest way out is on
     if not replica_moves.at_zero((), this.observed.attached_as(Attachment.PARKED)):
         return True  # an earlier version's hand-over, or what a foreign unpause has made
-    return any(not_calm(twin.pods) or _rolls_well(twin) for twin in twins)
+    covered = replica_moves.total_available(this.observed) >= this.source.replicas
+    pods = [pod for twin in twins for pod in twin.pods if not (covered and _is_dead(pod))]
+    return not_calm(pods) is not None or any(map(_rolls_well, twins))
+
+
+def _is_dead(pod: PodView) -> bool:
+    """Whether its node is gone or silent, and a ReplicaSet removes it first: that may last for ever."""
+    return pod.node_status is NodeStatus.LOST and pod.ready_since is None
 
 
 def _rolls_well(twin: TwinView) -> bool:

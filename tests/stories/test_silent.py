@@ -1,0 +1,68 @@
+"""Nodes fall silent for ever, their objects stay, and the pods there tolerate it: nobody removes them."""
+
+import pytest
+
+from splitter.core.model import Pool
+from stories.director import Story
+from stories.promises import traces
+
+RESYNC_S = 300
+
+
+def silent(*names: str, spot_nodes: int) -> Story:
+    """Return a story of a workload of 10 that has lost nodes half an hour ago, and is looked at again."""
+    story = Story("Nodes fall silent for ever", spot_nodes=spot_nodes)
+    story.cluster.tolerates_silence = True
+    story.label(on_demand_base="2")
+    story.wait(600)
+    for name in names:
+        story.cluster.unready(name)
+    story.happens(f"{' and '.join(names)} fall silent")
+    look(story, 1800)
+    return story
+
+
+def look(story: Story, seconds: int) -> None:
+    """Let time pass, with a look at everything now and then, as splitter has by itself."""
+    for _ in range(seconds // RESYNC_S):
+        story.wait(RESYNC_S)
+        story.happens("it is looked at again")
+
+
+def spec(story: Story) -> tuple[int, int]:
+    """Return the counts of both twins."""
+    return story.cluster.twins[Pool.ON_DEMAND].replicas, story.cluster.twins[Pool.SPOT].replicas
+
+
+def test_others_take_their_place() -> None:
+    """Two spot nodes are left, with room for all: the dead make room, and spot returns after its soak."""
+    story = silent("spot-a", spot_nodes=3)
+    look(story, 1800)
+    assert story.available() == 10
+    assert spec(story) == (2, 8)
+
+
+def test_spot_is_asked_for() -> None:
+    """No spot node is left: a replica waits for one, as after any loss, and is no dead one."""
+    story = silent("spot-a", spot_nodes=1)
+    waiting = [pod for pod in story.cluster.pods.values() if pod.active and pod.node is None]
+    assert [pod.label for pod in waiting] == [Pool.SPOT]
+    story.add_spot("spot-b")
+    look(story, 3600)
+    assert spec(story) == (2, 8)
+
+
+@pytest.mark.parametrize("spot_nodes", [1, 3])
+def test_it_is_given_back(spot_nodes: int) -> None:
+    """As soon as what was lost is covered: the dead may stay for ever."""
+    story = Story("Nodes fall silent for ever", spot_nodes=spot_nodes)
+    story.cluster.tolerates_silence = True
+    story.label(on_demand_base="2")
+    story.wait(600)
+    story.cluster.unready("spot-a")
+    story.happens("spot-a falls silent")
+    story.wait(60)
+    story.unlabel()
+    story.wait(60)
+    assert traces(story.cluster) == []
+    assert story.available() == 10
