@@ -2,6 +2,7 @@
 
 import pytest
 
+from splitter.core.model import Pool
 from stories.director import Story
 
 BROKEN = "v2-broken"
@@ -39,3 +40,19 @@ class TestAnotherDivision:
         story.wait(3600)
         assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 0]
         assert story.promises.most_placed == 7
+
+
+@pytest.mark.parametrize("unavailable", [1, 2])
+def test_a_notice_that_lasts_does_not_take_a_roll_back_again_and_again(unavailable: int) -> None:
+    """Without a surge a roll begins with fewer than N; that is no reason to put the last template back."""
+    story = Story("A roll beside nodes that somebody has cordoned", surge=0, unavailable=unavailable)
+    story.label(on_demand_base="2")
+    story.wait(600)
+    story.notice("spot-a", "spot-b", "spot-c")
+    story.wait(30)
+    before = len(story.lines)
+    story.set_image("v2")
+    story.wait(900)
+    assert not [line for line in story.lines[before:] if "put the template" in line]
+    assert story.cluster.twins[Pool.ON_DEMAND].template == "v2|on-demand"
+    assert story.available() == 10

@@ -1,4 +1,4 @@
-"""Nodes fall silent for ever, their objects stay, and the pods there tolerate it: nobody removes them."""
+"""Nodes are silent, or about to go, for ever: pods tolerate it, and nobody removes them."""
 
 import pytest
 
@@ -50,6 +50,21 @@ def test_spot_is_asked_for() -> None:
     story.add_spot("spot-b")
     look(story, 3600)
     assert spec(story) == (2, 8)
+
+
+@pytest.mark.parametrize("node", ["od-1", "spot-a"])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_is_about_to_go_for_ever(node: str, *, frozen: bool) -> None:
+    """A taint that somebody has left behind: it is given back all the same, once nothing is to be covered."""
+    story = Story("A notice that nothing comes of")
+    story.label(on_demand_base="2", **({"freeze": "true"} if frozen else {}))
+    story.wait(600)
+    story.notice(node)
+    story.unlabel()
+    story.wait(120)
+    assert traces(story.cluster) == []
+    assert len([pod for pod in story.cluster.pods.values() if pod.active]) == 10
+    assert story.available() == 10 or frozen
 
 
 @pytest.mark.parametrize("spot_nodes", [1, 3])

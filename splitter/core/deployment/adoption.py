@@ -35,6 +35,7 @@ from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.twins import replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
+from splitter.core.twins.write_order import LOST_COST, OUR_COST
 
 
 def onboard(this: PlanInput) -> Plan:
@@ -317,14 +318,16 @@ def restless(this: PlanInput) -> bool:
         return False  # it has begun: the shortest way out is on
     if not replica_moves.at_zero((), this.observed.attached_as(Attachment.PARKED)):
         return True  # an earlier version's hand-over, or what a foreign unpause has made
-    covered = replica_moves.total_available(this.observed) >= this.source.replicas
-    pods = [pod for twin in twins for pod in twin.pods if not (covered and _is_dead(pod))]
+    # A node may be about to go, or silent, for ever: no reason to wait where nothing is to be covered.
+    done = this.policy.freeze or replica_moves.total_available(this.observed) >= this.source.replicas
+    pods = [pod for twin in twins for pod in twin.pods if not (done and _goes_first(pod))]
     return not_calm(pods) is not None or any(map(_rolls_well, twins))
 
 
-def _is_dead(pod: PodView) -> bool:
-    """Whether its node is gone or silent, and a ReplicaSet removes it first: that may last for ever."""
-    return pod.node_status is NodeStatus.LOST and pod.ready_since is None
+def _goes_first(pod: PodView) -> bool:
+    """Whether the source's ReplicaSet removes it before any that is to stay: dead, or of our cost."""
+    dead = pod.node_status is NodeStatus.LOST and pod.ready_since is None
+    return dead or (pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None)
 
 
 def _rolls_well(twin: TwinView) -> bool:
