@@ -260,7 +260,7 @@ def _restored(
     """Put a twin's last available template back while spot is going or gone and replicas are missing (H65).
 
     Beside the raise, and again when that was written and this was refused. What a roll may take by the
-    source's own strategy is not missing: taken back for that, it would begin anew for as long as a notice lasts.
+    source's own strategy is not missing: taken back for that, it would begin anew while a notice lasts.
     """
     source = this.source
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
