@@ -56,3 +56,25 @@ def test_a_notice_that_lasts_does_not_take_a_roll_back_again_and_again(unavailab
     assert not [line for line in story.lines[before:] if "put the template" in line]
     assert story.cluster.twins[Pool.ON_DEMAND].template == "v2|on-demand"
     assert story.available() == 10
+
+
+@pytest.mark.parametrize("order", ["on-demand-first", "spot-first"])
+@pytest.mark.parametrize("base", ["2", "6"])
+@pytest.mark.parametrize("full", ["nodes", "quota"])
+def test_a_surge_without_room_does_not_stop_a_roll(full: str, base: str, order: str) -> None:
+    """The source's own maxUnavailable lets it go on, in the twin that is rolled first, too (H64)."""
+    story = Story("A roll without room", surge=3, unavailable=2)
+    story.label(on_demand_base=base, rollout_order=order)
+    story.wait(900)
+    if full == "quota":
+        story.limit_pods(10)
+    for node in story.cluster.nodes.values():
+        if full == "nodes":
+            node.slots = sum(pod.node == node.name for pod in story.cluster.pods.values())
+    story.set_image("v2")
+    for _ in range(12):
+        story.wait(300)
+        story.happens("it is looked at again")
+    assert {pod.template.partition("|")[0] for pod in story.cluster.pods.values()} == {"v2"}
+    assert story.available() == 10
+    assert story.promises.least_available >= 8

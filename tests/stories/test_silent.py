@@ -81,3 +81,21 @@ def test_it_is_given_back(spot_nodes: int) -> None:
     story.wait(60)
     assert traces(story.cluster) == []
     assert story.available() == 10
+
+
+def test_a_roll_that_finds_no_node() -> None:
+    """Its replicas wait for spot, which does not come: it is given back without waiting for them."""
+    story = Story("A roll without nodes", surge=3, unavailable=0)
+    story.label(on_demand_base="2", grace="60s")
+    story.wait(600)
+    for name in ("spot-a", "spot-b", "spot-c"):
+        story.cluster.unready(name)
+    story.happens("all spot falls silent")
+    story.wait(30)
+    story.set_image("v2")
+    story.wait(120)
+    spot = story.cluster.twins[Pool.SPOT]
+    assert len([rs for rs in story.cluster.owned_by(spot) if rs.spec]) == 2
+    story.unlabel()
+    look(story, 600)
+    assert traces(story.cluster) == []

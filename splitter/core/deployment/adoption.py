@@ -321,7 +321,7 @@ def restless(this: PlanInput) -> bool:
     # A node may be about to go, or silent, for ever: no reason to wait where nothing is to be covered.
     done = this.policy.freeze or replica_moves.total_available(this.observed) >= this.source.replicas
     pods = [pod for twin in twins for pod in twin.pods if not (done and _goes_first(pod))]
-    return not_calm(pods) is not None or any(map(_rolls_well, twins))
+    return not_calm(pods) is not None or any(_rolls_well(this, twin) for twin in twins)
 
 
 def _goes_first(pod: PodView) -> bool:
@@ -330,8 +330,10 @@ def _goes_first(pod: PodView) -> bool:
     return dead or (pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None)
 
 
-def _rolls_well(twin: TwinView) -> bool:
-    return is_rolling(twin) and not twin.stalled and not any(pod.trouble for pod in twin.pods)
+def _rolls_well(this: PlanInput, twin: TwinView) -> bool:
+    """Whether it rolls, and nothing says that it will not get on: it may have no progressDeadlineSeconds."""
+    waits = (pod.trouble or pod.is_stuck(this.observed.now, this.policy.grace_s) for pod in twin.pods)
+    return is_rolling(twin) and not twin.stalled and not any(waits)
 
 
 def bring_home(this: PlanInput) -> Plan:
