@@ -78,3 +78,20 @@ def test_a_surge_without_room_does_not_stop_a_roll(full: str, base: str, order: 
     assert {pod.template.partition("|")[0] for pod in story.cluster.pods.values()} == {"v2"}
     assert story.available() == 10
     assert story.promises.least_available >= 8
+
+
+@pytest.mark.parametrize(("surge", "unavailable"), [(3, 2), (0, 2)])
+def test_a_probe_that_a_quota_refuses_stops_no_roll(surge: int, unavailable: int) -> None:
+    """Spot is gone, on-demand has all that the quota allows: a new image comes all the same."""
+    story = Story("A roll while spot is away and the quota full", surge=surge, unavailable=unavailable)
+    story.label(on_demand_base="2")
+    story.wait(900)
+    story.limit_pods(10)
+    story.vanish("spot-a", "spot-b", "spot-c")
+    story.wait(300)
+    story.set_image("v2")
+    for _ in range(12):
+        story.wait(300)
+        story.happens("it is looked at again")
+    assert {pod.template for pod in story.cluster.pods.values() if pod.node is not None} == {"v2|on-demand"}
+    assert story.available() == 10

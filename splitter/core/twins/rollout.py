@@ -57,15 +57,15 @@ class Circumstances:
 def is_unfinished(twin: TwinView) -> bool:
     """Whether not every placed replica is updated and available.
 
-    Replicas that the scheduler cannot place are left out: a twin that only waits for capacity is not
-    in the middle of a roll and blocks nobody. A twin created with a bad template has one ReplicaSet
-    and no roll, and is unfinished all the same.
+    Replicas that the scheduler cannot place, or a quota refuses, are left out: a twin that only waits for
+    capacity is not in the middle of a roll and blocks nobody. A twin created with a bad template has one
+    ReplicaSet and no roll, and is unfinished all the same.
     """
     if not twin.observed:
         return True
     if twin.spec_replicas == 0:
         return False
-    waiting = stuck(twin.pods)
+    waiting = stuck(twin.pods) + over_quota(twin)
     running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
     if not running and waiting:
         return False
