@@ -307,6 +307,14 @@ class TestRaised:
         late = doomed("late", deadline=ago(-20), termination_s=30, ready=False)
         assert budgets(planned(at_rest(late))) == [N]
 
+    def test_at_a_first_sign_that_somebody_made_up(self) -> None:
+        """A status is anybody's who may edit it: what cannot be is as if nothing stood there."""
+        long = doomed(notice_s=120.0, termination_s=3600)
+        made_up = split(state="Steady", rebalance={"doomedSince": "0001-01-01T00:00:00Z"})
+        result = planned(replace(at_rest(long), split=made_up))
+        assert result == planned(at_rest(long))
+        assert result.raises
+
     def test_on_demand_has_no_notice(self) -> None:
         """How long spot is doomed says nothing about it."""
         long_ago = RebalanceState(doomed_since=ago(3600)).to_json()

@@ -173,6 +173,13 @@ class TestNodeEvents:
         assert woken.health(after_s=421) is Health.HEALTHY
         assert woken.cache.silent_from(["spot-a"], NOW + timedelta(seconds=421)) is None
 
+    @pytest.mark.parametrize("written", ["0001-01-01T00:00:01Z", "9999-12-31T23:59:59Z"])
+    @pytest.mark.parametrize("reason", ["SpotInterrupted", "SpotRebalanceRecommendation"])
+    def test_of_no_time_that_can_be(self, woken: Woken, reason: str, written: str) -> None:
+        """Whoever may write Events may write any time: no reconcile fails for it."""
+        woken.cache.external_signals.events.upsert(event(reason, lastTimestamp=written))
+        assert woken.health() is Health.HEALTHY
+
     def test_of_a_recommendation_are_a_hint(self, woken: Woken) -> None:
         """It holds up returns, and dooms nobody."""
         woken.cache.external_signals.events.upsert(event("SpotRebalanceRecommendation"))

@@ -144,6 +144,8 @@ class Cluster:
         """The PersistentVolumeClaim that the pod template names."""
         self.notice_s: float | None = None
         """How long a notice lasts, as the nodes' provider has it; pods are given 30 s to end."""
+        self.tolerates_silence = False
+        """Pods tolerate for ever that their node says nothing."""
         self.spot_taint = ""
         """A taint on all spot nodes that pods do not tolerate: new ones do not go there."""
         self.nodes: dict[str, Node] = {}

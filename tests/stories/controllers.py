@@ -297,7 +297,7 @@ def _collect(cluster: Cluster, pod: Pod) -> bool:
 def _attend(cluster: Cluster, pod: Pod) -> bool:
     node = cluster.nodes[pod.node or ""]
     if node.unready_since is not None:
-        if cluster.now >= node.unready_since + EVICTED_AFTER_S:
+        if cluster.now >= node.unready_since + EVICTED_AFTER_S and not cluster.tolerates_silence:
             cluster.terminate(pod)
             return True
         if pod.ready_since is not None and cluster.now >= node.unready_since + UNREADY_AFTER_S:

@@ -20,6 +20,7 @@ from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
+from stories.controllers import UNREADY_AFTER_S
 
 KEY = Key("Deployment", "shop", "web")
 
@@ -168,10 +169,14 @@ def _node_status(cluster: Cluster, pod: Pod) -> NodeStatus:
 
 
 def _unready_since(cluster: Cluster, pod: Pod) -> datetime | None:
-    """Return when a pod that is not ready was bound."""
+    """Return when a pod that is not ready was bound, or its node fell silent."""
     if pod.ready_since is not None or pod.ready_due is None:
         return None
-    return cluster.instant(pod.ready_due - cluster.start_s)
+    node, bound = cluster.nodes.get(pod.node or ""), pod.ready_due - cluster.start_s
+    silent = (
+        node.unready_since + UNREADY_AFTER_S if node is not None and node.unready_since is not None else 0
+    )
+    return cluster.instant(max(bound, silent))
 
 
 def _pod(cluster: Cluster, pod: Pod) -> PodView:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from splitter.core.model import Pool
 from stories.director import Story
 
 BROKEN = "v2-broken"
@@ -39,3 +40,58 @@ class TestAnotherDivision:
         story.wait(3600)
         assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 0]
         assert story.promises.most_placed == 7
+
+
+@pytest.mark.parametrize("unavailable", [1, 2])
+def test_a_notice_that_lasts_does_not_take_a_roll_back_again_and_again(unavailable: int) -> None:
+    """Without a surge a roll begins with fewer than N; that is no reason to put the last template back."""
+    story = Story("A roll beside nodes that somebody has cordoned", surge=0, unavailable=unavailable)
+    story.label(on_demand_base="2")
+    story.wait(600)
+    story.notice("spot-a", "spot-b", "spot-c")
+    story.wait(30)
+    before = len(story.lines)
+    story.set_image("v2")
+    story.wait(900)
+    assert not [line for line in story.lines[before:] if "put the template" in line]
+    assert story.cluster.twins[Pool.ON_DEMAND].template == "v2|on-demand"
+    assert story.available() == 10
+
+
+@pytest.mark.parametrize("order", ["on-demand-first", "spot-first"])
+@pytest.mark.parametrize("base", ["2", "6"])
+@pytest.mark.parametrize("full", ["nodes", "quota"])
+def test_a_surge_without_room_does_not_stop_a_roll(full: str, base: str, order: str) -> None:
+    """The source's own maxUnavailable lets it go on, in the twin that is rolled first, too (H64)."""
+    story = Story("A roll without room", surge=3, unavailable=2)
+    story.label(on_demand_base=base, rollout_order=order)
+    story.wait(900)
+    if full == "quota":
+        story.limit_pods(10)
+    for node in story.cluster.nodes.values():
+        if full == "nodes":
+            node.slots = sum(pod.node == node.name for pod in story.cluster.pods.values())
+    story.set_image("v2")
+    for _ in range(12):
+        story.wait(300)
+        story.happens("it is looked at again")
+    assert {pod.template.partition("|")[0] for pod in story.cluster.pods.values()} == {"v2"}
+    assert story.available() == 10
+    assert story.promises.least_available >= 8
+
+
+@pytest.mark.parametrize(("surge", "unavailable"), [(3, 2), (0, 2)])
+def test_a_probe_that_a_quota_refuses_stops_no_roll(surge: int, unavailable: int) -> None:
+    """Spot is gone, on-demand has all that the quota allows: a new image comes all the same."""
+    story = Story("A roll while spot is away and the quota full", surge=surge, unavailable=unavailable)
+    story.label(on_demand_base="2")
+    story.wait(900)
+    story.limit_pods(10)
+    story.vanish("spot-a", "spot-b", "spot-c")
+    story.wait(300)
+    story.set_image("v2")
+    for _ in range(12):
+        story.wait(300)
+        story.happens("it is looked at again")
+    assert {pod.template for pod in story.cluster.pods.values() if pod.node is not None} == {"v2|on-demand"}
+    assert story.available() == 10

@@ -16,11 +16,12 @@ from splitter.core.desired.compare import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.labels_annotations import kept_name
-from splitter.core.model import Attachment, Note, PodView, Pool, ReplicaSetView, TwinView
+from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.twins import replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
+from splitter.core.twins.write_order import LOST_COST, OUR_COST
 
 
 def onboard(this: PlanInput) -> Plan:
@@ -305,11 +306,22 @@ def restless(this: PlanInput) -> bool:
         return False  # it has begun: the shortest way out is on
     if not replica_moves.at_zero((), this.observed.attached_as(Attachment.PARKED)):
         return True  # an earlier version's hand-over, or what a foreign unpause has made
-    return any(not_calm(twin.pods) or _rolls_well(twin) for twin in twins)
+    # A node may be about to go, or silent, for ever: no reason to wait where nothing is to be covered.
+    done = this.policy.freeze or replica_moves.total_available(this.observed) >= this.source.replicas
+    pods = [pod for twin in twins for pod in twin.pods if not (done and _goes_first(pod))]
+    return not_calm(pods) is not None or any(_rolls_well(this, twin) for twin in twins)
 
 
-def _rolls_well(twin: TwinView) -> bool:
-    return is_rolling(twin) and not twin.stalled and not any(pod.trouble for pod in twin.pods)
+def _goes_first(pod: PodView) -> bool:
+    """Whether the source's ReplicaSet removes it before any that is to stay: dead, or of our cost."""
+    dead = pod.node_status is NodeStatus.LOST and pod.ready_since is None
+    return dead or (pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None)
+
+
+def _rolls_well(this: PlanInput, twin: TwinView) -> bool:
+    """Whether it rolls, and nothing says that it will not get on: it may have no progressDeadlineSeconds."""
+    waits = (pod.trouble or pod.is_stuck(this.observed.now, this.policy.grace_s) for pod in twin.pods)
+    return is_rolling(twin) and not twin.stalled and not any(waits)
 
 
 def bring_home(this: PlanInput) -> Plan:

@@ -23,7 +23,7 @@ SHORTEST_NOTICE_S = min(NOTICE_S.values())
 """What is counted on where nobody says whose machine it is."""
 NOTICE_STALE_S = 300.0
 """A node that outlives an announced end by this much was not interrupted: Events live for an hour."""
-_AHEAD = timedelta(seconds=60)
+AHEAD = timedelta(seconds=60)
 """An Event of a time further ahead than clocks differ was written by nobody who saw it happen."""
 HINT_STALE_S = 600.0
 """A hint by Event holds up returns for so long; one that matters is repeated, or becomes a notice."""
@@ -239,7 +239,7 @@ def _from_vm_event(condition: Condition, text: str) -> Iterator[_Signal]:
 def _from_events(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
     for event in facts.events:
         stale = stale_at(event)
-        if stale is None or (now is not None and not event.at - _AHEAD <= now <= stale):
+        if stale is None or (now is not None and not event.at - AHEAD <= now <= stale):
             continue
         if event.reason in NOTICE_EVENTS:
             deadline = event.at + timedelta(seconds=_notice_s(facts, event))
@@ -275,6 +275,7 @@ def _from_taints(facts: NodeFacts) -> Iterator[_Signal]:
             yield _Signal(Tier.HINT, f"taint {taint.key}")
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _RFC_1123 = re.compile(
     rf"(\d{{1,2}})\s+({'|'.join(_MONTHS)})\s+(\d{{4}})\s+(\d{{2}}):(\d{{2}}):(\d{{2}})\s+(?:GMT|UTC)"
@@ -285,18 +286,24 @@ _RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+
 def deadline_in(message: str) -> datetime | None:
     """Return the first instant in a message (RFC 1123 in GMT, or RFC 3339), in UTC; None without one.
 
-    A zone that is not spelled out is never guessed: a wrong deadline is worse than none.
+    A zone that is not spelled out is never guessed: a wrong deadline is worse than none. Nor is one before
+    1970 a deadline: Go writes the first second of the year 1 where nobody has set a time.
 
     >>> deadline_in("Preempt Scheduled: Sat, 01 Aug 2026 05:41:02 GMT. For more information, see ...")
     datetime.datetime(2026, 8, 1, 5, 41, 2, tzinfo=datetime.timezone.utc)
     """
     try:
-        if written := _RFC_1123.search(message):
-            day, month, *rest = written.groups()
-            year, hour, minute, second = (int(digits) for digits in rest)
-            return datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC)
-        if written := _RFC_3339.search(message):
-            return datetime.fromisoformat(written.group()).astimezone(UTC)
+        at = _instant_in(message)
     except (ValueError, OverflowError):
         return None  # well written, yet no day of any calendar
+    return at if at is not None and at >= _EPOCH else None
+
+
+def _instant_in(message: str) -> datetime | None:
+    if written := _RFC_1123.search(message):
+        day, month, *rest = written.groups()
+        year, hour, minute, second = (int(digits) for digits in rest)
+        return datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC)
+    if written := _RFC_3339.search(message):
+        return datetime.fromisoformat(written.group()).astimezone(UTC)
     return None

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from splitter.core.nodes.facts import NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, PodRequest, may_run_on
-from splitter.core.nodes.signals import HINT_TAINTS, NOTICE_TAINTS
+from splitter.core.nodes.signals import AHEAD, HINT_TAINTS, NOTICE_TAINTS
 
 REFUSED_S = 195.0
 """Karpenter leaves an offering alone for 180 s after a refusal. The replica that stays pending makes it
@@ -145,7 +145,9 @@ def spot_blocked(
     `nodes` are one of each kind that is known (`kind_of`): their labels tell which groups are spot, and which
     could host it. Where both autoscalers buy spot for it, both have to say no.
     """
-    refused = [refusal for refusal in refusals if now < refusal.stale_at and refusal.concerns(pod)]
+    refused = [
+        one for one in refusals if one.at - AHEAD <= now < one.stale_at and one.concerns(pod)
+    ]  # one of the future was written by nobody who saw it happen
     backed_off = (
         status is not None and now < status.stale_at and any(group.backoff for group in status.groups)
     )

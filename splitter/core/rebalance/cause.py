@@ -26,6 +26,7 @@ class Cause(Enum):
     ASKED_FOR = auto()  # spot is asked for, step by step, as a capacity probe
     REPLACED = auto()  # doomed spot replicas are replaced on spot
     RELEASED = auto()  # doomed spot replicas are covered, and let go
+    REMOVED = auto()  # dead ones on silent nodes, where nobody else does
     WITHDRAWN = auto()  # spot cannot be had, and is asked for less
     HELD = auto()  # nothing moves
 
@@ -63,8 +64,8 @@ def of_spot(figures: Figures, spot: int) -> Cause | None:
         if figures.probing:
             return Cause.ASKED_FOR
         return Cause.REPLACED if figures.keep else Cause.DIVIDED
-    if figures.releasing:
-        return Cause.RELEASED
+    if figures.releasing or figures.observed.removing:
+        return Cause.RELEASED if figures.releasing else Cause.REMOVED
     if figures.probing:
         return Cause.WITHDRAWN if figures.tried_again is None else Cause.SPOT_BARREN
     return shortage(figures) if figures.short else Cause.DIVIDED

@@ -10,8 +10,11 @@ from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable,
 from splitter.core.floor import staying_pods
 from splitter.core.handover import doomed_or_lost, surging
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Observation, PodView, SourceView, TwinView
+from splitter.core.model import NodeStatus, Observation, PodView, SourceView, TwinView, seconds_between
 from splitter.core.rebalance import RebalanceInput
+
+# So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
+_SILENT_S = 360.0
 
 
 def rebalance_input(
@@ -52,6 +55,9 @@ def rebalance_input(
         spot_hindered=hindered(spot),
         spot_unplaceable=unplaceable(spot),
         spot_doomed=len(doomed),
+        spot_silent=sum(_is_silent(pod, observed.now) for pod in spot_pods)
+        if spot.first_ordinal is None
+        else 0,
         spot_stop_at=min(
             (
                 pod.deadline - timedelta(seconds=pod.termination_s)
@@ -91,6 +97,11 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         if pod.available and pod.ready_since is not None
     )
     return tuple(instants[: _ready(spot, pods)])
+
+
+def _is_silent(pod: PodView, now: datetime) -> bool:
+    since = pod.unready_since if pod.node_status is NodeStatus.LOST and not pod.vanished else None
+    return since is not None and seconds_between(since, now) > _SILENT_S
 
 
 def _losing(spot: TwinView) -> list[PodView]:

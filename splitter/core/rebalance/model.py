@@ -94,6 +94,9 @@ class RebalanceInput:
     """Why the nodes that are there do not take the pending ones; None: too few, or full."""
     spot_doomed: int = 0
     """Still there, on a node that is going. Gone nodes' pods count nowhere."""
+    spot_silent: int = 0
+    """Of a Deployment's, on nodes that say nothing for so long that Kubernetes would have removed them, did
+    they not tolerate it: dead, and in the place of others."""
     spot_stop_at: datetime | None = None
     """When the first of the doomed has to begin to end: the deadline of its node, less its
     terminationGracePeriodSeconds. None: no node of theirs tells a deadline."""
@@ -118,6 +121,11 @@ class RebalanceInput:
     def floor(self) -> int:
         """Return F: what must stay ready while we lower something."""
         return max(0, self.desired if self.max_surge >= 1 else self.desired - self.max_unavailable)
+
+    @property
+    def removing(self) -> bool:
+        """Say whether the silent are removed now (R44). A ReplicaSet takes one that starts before them."""
+        return self.spot_silent > 0 and not self.spot_starting
 
     @property
     def spot_ready(self) -> int:

@@ -72,13 +72,16 @@ def _said(figures: Figures, cause: Cause) -> tuple[Reason, str]:
             return Reason.SPOT_INTERRUPTED, f"{stand} and are replaced on spot"
         case Cause.RELEASED:
             return Reason.COVERED, _released(figures)
-        case Cause.WITHDRAWN | Cause.SPOT_BARREN:
+        case Cause.WITHDRAWN | Cause.SPOT_BARREN | Cause.REMOVED:
             return _said_unasked(figures, cause)
         case _:
             return _said_of_shortage(figures, cause)
 
 
 def _said_unasked(figures: Figures, cause: Cause) -> tuple[Reason, str]:
+    if cause is Cause.REMOVED:
+        dead = f"{figures.observed.spot_silent} of {figures.observed.spot_spec}"
+        return Reason.SPOT_LOST, f"{dead} are on nodes that say nothing any more, and make room for others"
     if cause is Cause.WITHDRAWN:
         return Reason.PROBING, "no spot capacity is available now"
     return Reason.SPOT_UNPROFITABLE, _barren(figures)

@@ -289,9 +289,9 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
     top = figures.want + keep
     live = observed.spot_placed + keep
     target = min(live, top)
-    if not figures.releasing:
-        # While the doomed are let go nothing is asked for: a ReplicaSet deletes Pending pods first, and
-        # a doomed one would live on in the place of the probe. The next reconcile asks again.
+    if not (figures.releasing or observed.removing):
+        # While some are let go nothing is asked for: a ReplicaSet deletes Pending pods first, and a doomed
+        # or dead one would live on in the place of the probe. The next reconcile asks again.
         target = max(min(_ask(figures, top), spot_cap(figures, on_demand)), target)
     if target >= spec:
         return target

@@ -22,6 +22,7 @@ NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 TEXT_MAX: Final = 1024
 _KEY: Final = "kept"
 _INT32_MAX: Final = 2**31 - 1  # every count of replicas in Kubernetes
+_YEAR_MAX: Final = 9000
 _SECONDS_MAX: Final = 10**9  # a generation; anything longer is a slip of the hand
 
 
@@ -103,12 +104,12 @@ def whole_seconds(at: datetime | None) -> str | None:
 
 
 def instant(value: object) -> datetime | None:
-    """Read an instant; one without a time zone is none."""
+    """Read an instant; one without a time zone is none, nor one so far away that no seconds can be added."""
     if not isinstance(value, str):
         return None
     try:
         at = datetime.fromisoformat(value)
-        return at.astimezone(UTC) if at.tzinfo is not None else None
+        return at.astimezone(UTC) if at.tzinfo is not None and NEVER.year <= at.year < _YEAR_MAX else None
     except (ValueError, OverflowError):
         return None
 

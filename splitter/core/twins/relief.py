@@ -37,7 +37,7 @@ from splitter.core.twins.write_order import OUR_COST, ordered
 
 # A raise without an answer may still come to pass; what was asked so long ago was done, or never is.
 _UNANSWERED_S = 60.0
-_HOT = "stands on a hot node, too"
+_HOT, _TOO_LONG = "stands on a hot node, too", "it took too long"
 
 
 def without_extra(move: ReliefMove, twin: TwinView) -> TwinView:
@@ -154,6 +154,7 @@ def proceeded(
         to = next((pod for pod in created_since(move, twin.pods) if not step.taken_back), None)
         # What else ends a move passes by itself, and says nothing of where the next replica would be placed.
         undone = step.taken_back and not busy and moving.spec == moving.wanted
+        undone |= move.aim is Aim.POOL and busy == _TOO_LONG  # as with a long minReadySeconds, each time
         vain = (undone or move.taken_back or is_refused(observed)) and not _is_unhinted(observed, move)
         return _ended(this, move, step.why, taken_back=step.taken_back, to=to, vain=vain)
     if step.taken_back and not _is_vain(move, moving.newcomer):
@@ -193,7 +194,7 @@ def _busy(
         (is_outdated(this) or any(map(is_rolling, observed.twins)), "it is rolled out"),
         (len(created_since(move, twin.pods)) > 1, "other replicas of it were replaced meanwhile"),
         (is_refused(observed), "its pods are refused"),
-        (old, "it took too long"),
+        (old, _TOO_LONG),
     )
     return next((why for holds, why in reasons if holds), "")
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from splitter.core.causes import over_quota
 from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling
@@ -22,6 +23,7 @@ from splitter.core.model import (
     RolloutOrder,
     SourceView,
     TwinView,
+    seconds_between,
 )
 from splitter.core.reasons import Reason, VerdictCause
 
@@ -55,15 +57,15 @@ class Circumstances:
 def is_unfinished(twin: TwinView) -> bool:
     """Whether not every placed replica is updated and available.
 
-    Replicas that the scheduler cannot place are left out: a twin that only waits for capacity is not
-    in the middle of a roll and blocks nobody. A twin created with a bad template has one ReplicaSet
-    and no roll, and is unfinished all the same.
+    Replicas that the scheduler cannot place, or a quota refuses, are left out: a twin that only waits for
+    capacity is not in the middle of a roll and blocks nobody. A twin created with a bad template has one
+    ReplicaSet and no roll, and is unfinished all the same.
     """
     if not twin.observed:
         return True
     if twin.spec_replicas == 0:
         return False
-    waiting = stuck(twin.pods)
+    waiting = stuck(twin.pods) + over_quota(twin)
     running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
     if not running and waiting:
         return False
@@ -105,7 +107,8 @@ def next_roll(
     if where.source_rolls and _serving(twin):
         waits_for = waits_for or "the source rolls its own pods first"
     if waits_for is not None:
-        return _stalled([other]) or _held(twin, waits_for)
+        begun = [each for each in order if each not in outdated]  # the first of both may be stuck, too
+        return _stuck_roll(pair, begun, where) or _stalled([other]) or _held(twin, waits_for)
     return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)
 
 
@@ -216,20 +219,40 @@ def kept_numbers(twin: TwinView) -> tuple[int, int]:
 
 
 def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
-    """Fall back to what the source's own strategy allows when surge pods cannot be placed (H64)."""
+    """Fall back to what the source's own strategy allows when surge pods cannot be placed, or made (H64)."""
+    source = where.source
     for pool in order:
         twin = pair[pool]
-        share = where.source.max_unavailable * twin.spec_replicas // max(1, where.source.replicas)
-        waiting = [pod for pod in twin.pods if pod.trouble is None and pod.is_stuck(where.now, where.grace_s)]
-        mid_roll = is_rolling(twin) and twin.updated_replicas < twin.spec_replicas
-        # An old replica makes room by going; what keeps these from every node stays as it is.
-        if mid_roll and waiting and twin.excluded is None and twin.max_unavailable == 0 and share > 0:
+        share = min(
+            source.max_unavailable,
+            max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas)),
+        )
+        why = _without_place(twin, where)
+        # A twin of few has as many surge replicas as it is to have: those of the old template tell.
+        mid_roll = any(rs.spec_replicas for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
+        allowed = share > 0 and where.available - share >= source.replicas - source.max_unavailable
+        if mid_roll and why and twin.max_unavailable == 0 and allowed:
             message = (
-                f"{twin.name}: {len(waiting)} surge replicas found no node for {where.grace_s:.0f} s;"
+                f"{twin.name}: {why} for {where.grace_s:.0f} s;"
                 f" going on with maxUnavailable {share}, as the source's own strategy allows"
             )
             return Roll(pool, twin.max_surge, share, Note(Reason.ROLLING, message, warning=True))
     return None
+
+
+def _without_place(twin: TwinView, where: Circumstances) -> str:
+    """Say which replicas have had no place for the grace, where an old one makes room by going.
+
+    What keeps them from every node stays as it is.
+    """
+    if (refused := over_quota(twin)) and all(
+        seconds_between(rs.refused_since or rs.created, where.now) > where.grace_s
+        for rs in twin.replica_sets
+        if rs.refused
+    ):
+        return f"{refused} surge replicas were refused by a quota"
+    waiting = [pod for pod in twin.pods if pod.trouble is None and pod.is_stuck(where.now, where.grace_s)]
+    return f"{len(waiting)} surge replicas found no node" if waiting and twin.excluded is None else ""
 
 
 def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from splitter.core import actions as do
 from splitter.core.causes import next_stuck_s
 from splitter.core.division import base_replicas
+from splitter.core.floor import floor_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import Attachment, Note, Pool, Rendered, TwinView
@@ -252,10 +253,13 @@ def _restored(
 ) -> tuple[do.Action, ...]:
     """Put a twin's last available template back while spot is going or gone and replicas are missing (H65).
 
-    Beside the raise, and again when that was written and this was refused.
+    Beside the raise, and again when that was written and this was refused. What a roll may take by the
+    source's own strategy is not missing: taken back for that, it would begin anew while a notice lasts.
     """
+    source = this.source
+    floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
     raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
-    missing = raised or replica_moves.total_available(this.observed) < this.source.replicas
+    missing = raised or replica_moves.total_available(this.observed) < floor
     good = last_available(on_demand) if spot.is_losing and missing else None
     if good is None:
         return ()

@@ -17,6 +17,7 @@ class UnreadableError(ValueError):
 
 # What the API server holds has at most 19 digits before the point; to write out 1e999999999 takes for ever.
 _MOST_DIGITS = 30
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 _SUFFIXES = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
 _SUFFIXES |= {unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)}
 _SUFFIXES |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)}
@@ -24,9 +25,14 @@ _SUFFIXES |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("K
 
 @lru_cache(maxsize=4096)
 def instant(text: str) -> datetime:
-    """Parse an RFC 3339 time as the API writes it; always aware, UTC. Pods often share one."""
+    """Parse an RFC 3339 time as the API writes it; always aware, UTC. Pods often share one.
+
+    Whoever may write an Event may write any time into it: to one at either end of the calendar no seconds
+    can be added.
+    """
     parsed = datetime.fromisoformat(text)
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+    aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+    return min(max(aware, _FIRST), _LAST)
 
 
 def texts(written: Raw | None) -> Raw:

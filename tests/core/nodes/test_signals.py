@@ -263,6 +263,8 @@ class TestDeadlines:
             ("Sat, 31 Feb 2026 05:41:02 GMT", None),
             ("2026-13-01T00:00:00Z", None),
             ("0001-01-01T00:00:00+23:00", None),
+            ("0001-01-01T00:00:00Z", None),
+            ("Mon, 01 Jan 0001 00:00:00 GMT", None),
             ("Preempt Started.", None),
             ("", None),
         ],

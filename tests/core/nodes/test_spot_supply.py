@@ -146,6 +146,11 @@ class TestRefusals:
         assert blocked.until == NOW + timedelta(seconds=185)
         assert spot_blocked(POD, (), None, [refused(age_s=195)], NOW) is None
 
+    def test_of_the_future_say_nothing(self) -> None:
+        """Nobody saw that happen; clocks differ by less than a minute."""
+        assert spot_blocked(POD, (), None, [refused(age_s=-61)], NOW) is None
+        assert spot_blocked(POD, (), None, [refused(age_s=-59)], NOW) is not None
+
     @pytest.mark.parametrize("types", [("on-demand",), ("spot", "on-demand"), ("reserved",)])
     def test_of_other_capacity_say_nothing(self, types: tuple[str, ...]) -> None:
         """A claim that on-demand would have satisfied too says nothing about spot."""

@@ -79,6 +79,7 @@ def inputs(draw: st.DrawFn) -> RebalanceInput:
         spot_ready_since=tuple(draw(st.lists(INSTANTS, max_size=spot_spec + 2))),
         spot_starting=draw(st.integers(0, 5)),
         spot_hindered=draw(st.integers(0, 5)),
+        spot_silent=draw(st.integers(0, 2)),
         spot_doomed=draw(st.integers(0, 5)),
         spot_stop_at=draw(MAYBE),
         spot_stop_after_s=draw(st.none() | st.floats(-60, 120)),

@@ -1,11 +1,11 @@
-"""What is counted for a decision: by when the doomed have to be let go."""
+"""What is counted for a decision: by when the doomed have to be let go, and who is dead."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from builders import NOW, pod, pods, source, twin
+from builders import NOW, ago, pod, pods, source, twin
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Observation, PodView, Pool
 from splitter.core.rebalance import RebalanceInput
@@ -50,3 +50,19 @@ class TestStop:
         """A node that goes by somebody's choice."""
         result = counted(doomed("a", voluntary=True))
         assert (result.spot_stop_at, result.spot_stop_after_s) == (None, None)
+
+
+class TestSilent:
+    """Pods on nodes that say nothing, where nobody removes them."""
+
+    @pytest.mark.parametrize(("since_s", "count"), [(359, 0), (361, 1)])
+    def test_for_longer_than_kubernetes_leaves_them(self, since_s: float, count: int) -> None:
+        """Five minutes, unless a pod tolerates it for longer."""
+        lost = pod("a", NodeStatus.LOST, on_spot=True, ready=False, unready_since=ago(since_s))
+        assert counted(lost).spot_silent == count
+
+    @pytest.mark.parametrize("fields", [{"vanished": True}, {"terminating": True}])
+    def test_somebody_removes_them(self, fields: dict[str, Any]) -> None:
+        """Those of a Node that is gone, and those that are asked to end."""
+        lost = pod("a", NodeStatus.LOST, on_spot=True, ready=False, unready_since=ago(999), **fields)
+        assert counted(lost).spot_silent == 0

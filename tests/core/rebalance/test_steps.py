@@ -48,3 +48,42 @@ class TestTogether:
     def test_what_is_above_the_surge_goes_at_once(self) -> None:
         """More than N + S is held for no moment."""
         assert self.decided(self.ready_for(61, 57, 57, 57)).on_demand == 9
+
+
+class TestDead:
+    """Pods on silent nodes that nobody removes take no other's place (R44)."""
+
+    def decided(self, **fields: object) -> Decision:
+        """Decide about 5 replicas that are ready on spot, and 3 that are dead there and covered."""
+        since = (START - timedelta(hours=1),) * 5
+        observed = RebalanceInput(
+            now=START,
+            desired=10,
+            max_surge=3,
+            max_unavailable=2,
+            on_demand_spec=5,
+            on_demand_ready=5,
+            spot_spec=8,
+            spot_ready_since=since,
+            spot_silent=3,
+            fit_spot=10,
+        )
+        state = RebalanceState(last_loss=START - timedelta(minutes=10), lost=True)
+        return decide(replace(observed, **fields), Policy(on_demand_base=2), state)  # type: ignore[arg-type]
+
+    def test_make_room(self) -> None:
+        """Nothing is asked for in that moment: a ReplicaSet takes what is Pending before what is dead."""
+        decision = self.decided()
+        assert (decision.on_demand, decision.spot) == (5, 5)
+        why = (
+            "scale spot 8 -> 5 (-3): 3 of 8 are on nodes that say nothing any more, and make room for others"
+        )
+        assert decision.notes[0].message == why
+
+    def test_not_while_another_starts(self) -> None:
+        """It would be taken before them, and a new one asked for, without end."""
+        assert self.decided(spot_starting=1, spot_spec=9).spot == 8
+
+    def test_then_others_are_asked_for(self) -> None:
+        """As much as there is room for."""
+        assert self.decided(spot_silent=0, spot_spec=5).spot == 8

@@ -169,10 +169,17 @@ class TestHostile:
         assert both == SplitStatus(write_conflicts=(NOON,), conflicting_writer="kubectl")
 
     @pytest.mark.parametrize(
-        "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-05T12:00:00"]
+        "time",
+        [
+            "0001-01-01T00:00:00+14:00",
+            "0001-01-01T00:00:00Z",
+            "9999-12-31T23:59:59-14:00",
+            "9999-12-31T23:59:59Z",
+            "2026-01-05T12:00:00",
+        ],
     )
     def test_times_that_are_none(self, time: str) -> None:
-        """Outside of the calendar, or without a time zone."""
+        """Outside of the calendar, so near its ends that no hour can be added, or without a time zone."""
         assert (
             SplitStatus.from_json({"writeConflicts": [time], "rebalance": {"lastLoss": time}}) == UNREPORTED
         )

@@ -52,6 +52,7 @@ class Cluster:
     source: SourceView = field(default_factory=lambda: source(N, annotations=ASKED))
     lands_on: str = "cool-1"
     becomes_ready: bool = True
+    min_ready_s: float = 0.0
     fit_spot: int = 0
     other_nodes: dict[Pool, frozenset[str]] = field(default_factory=lambda: dict.fromkeys(Pool, frozenset()))
     written: list[Action] = field(default_factory=list)
@@ -65,6 +66,9 @@ class Cluster:
         twins = {}
         for pool, pods in self.pods.items():
             only = replica_set(f"web-{pool.value}-1", self.specs[pool], pods, attachment=Attachment.ATTACHED)
+            since = self.now - timedelta(seconds=self.min_ready_s)
+            ready = sum(one.ready_since is not None and one.ready_since <= since for one in pods)
+            only = replace(only, available_replicas=ready)
             strays = frozenset(one.uid for one in pods if one.node in self.other_nodes[pool])
             twins[pool] = replace(twin_of(pool, [only], updated=len(pods)), strays=strays)
         return observation(

@@ -118,6 +118,15 @@ class TestStays:
         assert calm(one)
         assert "uid-web-spot-0" not in one.uids
 
+    def test_where_a_new_one_takes_too_long(self) -> None:
+        """With a minReadySeconds of hours no move ends in time: it is not tried again each half hour."""
+        one = restored(spot=1, min_ready_s=3600.0)
+        one.run(3 * RESTED_TICKS)
+        raises = [one for one in one.written if isinstance(one, Scale) and one.replicas > one.was]
+        assert len(raises) == 1
+        assert calm(one)
+        assert "uid-web-spot-0" in one.uids
+
     def test_where_too_many_others_are_moved(self) -> None:
         """A restored namespace does not surge as one; whoever has begun goes on, and counts."""
         one = restored(spot=1)

@@ -56,6 +56,13 @@ class TestInstants:
         """A hand may have left the zone out: an instant of UTC, which compares with all others."""
         assert instant("2026-01-05T09:30:00") == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
+    @pytest.mark.parametrize("written", ["0001-01-01T00:00:01Z", "9999-12-31T23:59:59Z"])
+    def test_at_the_ends_of_the_calendar(self, written: str) -> None:
+        """Whatever was written into an Event, hours before and after it are instants."""
+        assert (
+            instant(written) - timedelta(hours=1) < instant(written) < instant(written) + timedelta(hours=1)
+        )
+
     def test_microseconds(self) -> None:
         """A MicroTime, as Leases and Events have it, is read too."""
         half = instant("2026-01-05T09:30:00.500000Z") - instant(READY)

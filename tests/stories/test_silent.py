@@ -1,0 +1,101 @@
+"""Nodes are silent, or about to go, for ever: pods tolerate it, and nobody removes them."""
+
+import pytest
+
+from splitter.core.model import Pool
+from stories.director import Story
+from stories.promises import traces
+
+RESYNC_S = 300
+
+
+def silent(*names: str, spot_nodes: int) -> Story:
+    """Return a story of a workload of 10 that has lost nodes half an hour ago, and is looked at again."""
+    story = Story("Nodes fall silent for ever", spot_nodes=spot_nodes)
+    story.cluster.tolerates_silence = True
+    story.label(on_demand_base="2")
+    story.wait(600)
+    for name in names:
+        story.cluster.unready(name)
+    story.happens(f"{' and '.join(names)} fall silent")
+    look(story, 1800)
+    return story
+
+
+def look(story: Story, seconds: int) -> None:
+    """Let time pass, with a look at everything now and then, as splitter has by itself."""
+    for _ in range(seconds // RESYNC_S):
+        story.wait(RESYNC_S)
+        story.happens("it is looked at again")
+
+
+def spec(story: Story) -> tuple[int, int]:
+    """Return the counts of both twins."""
+    return story.cluster.twins[Pool.ON_DEMAND].replicas, story.cluster.twins[Pool.SPOT].replicas
+
+
+def test_others_take_their_place() -> None:
+    """Two spot nodes are left, with room for all: the dead make room, and spot returns after its soak."""
+    story = silent("spot-a", spot_nodes=3)
+    look(story, 1800)
+    assert story.available() == 10
+    assert spec(story) == (2, 8)
+
+
+def test_spot_is_asked_for() -> None:
+    """No spot node is left: a replica waits for one, as after any loss, and is no dead one."""
+    story = silent("spot-a", spot_nodes=1)
+    waiting = [pod for pod in story.cluster.pods.values() if pod.active and pod.node is None]
+    assert [pod.label for pod in waiting] == [Pool.SPOT]
+    story.add_spot("spot-b")
+    look(story, 3600)
+    assert spec(story) == (2, 8)
+
+
+@pytest.mark.parametrize("node", ["od-1", "spot-a"])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_is_about_to_go_for_ever(node: str, *, frozen: bool) -> None:
+    """A taint that somebody has left behind: it is given back all the same, once nothing is to be covered."""
+    story = Story("A notice that nothing comes of")
+    story.label(on_demand_base="2", **({"freeze": "true"} if frozen else {}))
+    story.wait(600)
+    story.notice(node)
+    story.unlabel()
+    story.wait(120)
+    assert traces(story.cluster) == []
+    assert len([pod for pod in story.cluster.pods.values() if pod.active]) == 10
+    assert story.available() == 10 or frozen
+
+
+@pytest.mark.parametrize("spot_nodes", [1, 3])
+def test_it_is_given_back(spot_nodes: int) -> None:
+    """As soon as what was lost is covered: the dead may stay for ever."""
+    story = Story("Nodes fall silent for ever", spot_nodes=spot_nodes)
+    story.cluster.tolerates_silence = True
+    story.label(on_demand_base="2")
+    story.wait(600)
+    story.cluster.unready("spot-a")
+    story.happens("spot-a falls silent")
+    story.wait(60)
+    story.unlabel()
+    story.wait(60)
+    assert traces(story.cluster) == []
+    assert story.available() == 10
+
+
+def test_a_roll_that_finds_no_node() -> None:
+    """Its replicas wait for spot, which does not come: it is given back without waiting for them."""
+    story = Story("A roll without nodes", surge=3, unavailable=0)
+    story.label(on_demand_base="2", grace="60s")
+    story.wait(600)
+    for name in ("spot-a", "spot-b", "spot-c"):
+        story.cluster.unready(name)
+    story.happens("all spot falls silent")
+    story.wait(30)
+    story.set_image("v2")
+    story.wait(120)
+    spot = story.cluster.twins[Pool.SPOT]
+    assert len([rs for rs in story.cluster.owned_by(spot) if rs.spec]) == 2
+    story.unlabel()
+    look(story, 600)
+    assert traces(story.cluster) == []
