@@ -285,7 +285,7 @@ class Sandbox:
 
         Raises SandboxError with kubectl's own complaint when it fails, and when it does not end in 5 minutes.
         """
-        command = [self._kubectl, f"--kubeconfig={self.kubeconfig}", *arguments]
+        command = [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
         environment = {**os.environ, "HOME": str(self.home)}
         return output_of(command, environment, what=f"kubectl {' '.join(arguments)}", stdin=stdin)
 
