@@ -23,7 +23,6 @@ from splitter.core.relief.look import (
     take,
     target_for,
 )
-from splitter.core.relief.misplaced import bring_to_spot
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -43,6 +42,7 @@ from splitter.core.relief.samples import (
     usable,
 )
 from splitter.core.relief.spread import Crowding, spread_out
+from splitter.core.relief.to_spot import bring_to_spot
 
 
 @dataclass(frozen=True, slots=True)

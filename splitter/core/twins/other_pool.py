@@ -15,7 +15,7 @@ from splitter.core.twins import move_limit
 _WHERE = {Pool.ON_DEMAND: "it stands on a spot node", Pool.SPOT: "it stands on an on-demand node"}
 
 
-def misplaced(this: PlanInput) -> Iterator[LeavingReplica]:
+def in_other_pool(this: PlanInput) -> Iterator[LeavingReplica]:
     """Yield the pods that stand where their twin starts none.
 
     Those of on-demand first: who was to be safe is not. None while too many other workloads are moved, of a
