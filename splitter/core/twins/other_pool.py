@@ -5,41 +5,58 @@ backup it is scheduled anew, anywhere; and a node may get another capacity type.
 itself. Source: R55, docs/adr/0083.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from datetime import timedelta
 
 from splitter.core.hot_nodes import Aim, LeavingReplica
-from splitter.core.model import Pool, TwinView, seconds_between
+from splitter.core.model import PodView, Pool, TwinView, seconds_between
 from splitter.core.plan import PlanInput
+from splitter.core.relief.model import SKEW_S, VAIN_S
 from splitter.core.twins import move_limit
+from splitter.core.twins.write_order import is_low
 
 _WHERE = {Pool.ON_DEMAND: "it stands on a spot node", Pool.SPOT: "it stands on an on-demand node"}
 
 
-def in_other_pool(this: PlanInput) -> Iterator[LeavingReplica]:
-    """Yield the pods that stand where their twin starts none.
+def in_other_pool(this: PlanInput) -> Iterator[tuple[TwinView, list[PodView], str]]:
+    """Yield the ready pods that stand where their twin starts none, with what they wait for, if they do.
 
-    Those of on-demand first: who was to be safe is not. None while too many other workloads are moved, of a
-    twin that rests, of spot while no spot node has room; nor one that could not leave within the last day.
+    Those of on-demand first: who was to be safe is not. Of one twin whoever bears a deletion cost
+    as low as ours comes first: beside it no other could leave.
     """
-    if move_limit.is_reached(this):
-        return
+    turn = "they wait for their turn (max_concurrent_moves)" if move_limit.is_reached(this) else ""
     for twin in this.observed.twins:
-        vain = _in_vain(this, twin)
-        has_room = twin.pool is Pool.ON_DEMAND or this.observed.fit_spot > 0
-        if vain is None or not has_room:
-            continue
-        why = f"{_WHERE[twin.pool]}, where {twin.name} starts none"
+        strays = defaultdict[str, list[PodView]](list)
         for pod in twin.pods:
-            if pod.uid in twin.strays and pod.available and pod.uid not in vain:
-                yield LeavingReplica(pod.uid, why, aim=Aim.POOL, stand=pod.uid)
+            if pod.uid in twin.strays and pod.available:
+                strays[turn or _waits(this, twin, pod.uid)].append(pod)
+        for waits, pods in strays.items():
+            yield twin, sorted(pods, key=lambda pod: not is_low(pod.deletion_cost)), waits
 
 
-def _in_vain(this: PlanInput, twin: TwinView) -> set[str] | None:
-    """Return whose replacement was taken back within a day; None: the last one was a short while ago."""
-    now, rest_s = this.observed.now, this.rules.relief.rest_s
-    vain = {
+def leaving(twin: TwinView, pod: PodView) -> LeavingReplica:
+    """Return a pod of these as one that is to leave."""
+    why = f"{_WHERE[twin.pool]}, where {twin.name} starts none"
+    return LeavingReplica(pod.uid, why, aim=Aim.POOL, stand=pod.uid)
+
+
+def _waits(this: PlanInput, twin: TwinView, uid: str) -> str:
+    """Return what a pod waits for: spot that has room, or an end of the rest after what was in vain."""
+    if twin.pool is Pool.SPOT and not this.observed.fit_spot:
+        return "no spot node has room for them"
+    now = this.observed.now
+    tried = {
         one.stand: one.ended
         for one in this.observed.reported.relief.moves
-        if one.aim is Aim.POOL and one.pool == twin.pool.value and one.taken_back and one.ended is not None
+        if one.aim is Aim.POOL and one.pool == twin.pool.value and one.taken_back
+        # Nor is one believed that ended in the future.
+        if one.ended is not None and seconds_between(one.ended, now) >= -SKEW_S
     }
-    return None if any(seconds_between(at, now) < rest_s for at in vain.values()) else set(vain)
+    rests = {ended + timedelta(seconds=this.rules.relief.rest_s) for ended in tried.values()}
+    rests |= {tried[uid] + timedelta(seconds=VAIN_S)} if uid in tried else set()
+    again = max(rests, default=now)
+    undone = (
+        f"the last try was taken back (ReliefUndone), and the next is made from {again:%Y-%m-%d %H:%MZ} on"
+    )
+    return undone if again > now else ""

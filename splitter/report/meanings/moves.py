@@ -255,6 +255,14 @@ REBALANCING: Final = {
         "No replica stands on a hot node. The message says how many prefer spot and stand on on-demand, or"
         " crowd a node or zone.",
     ),
+    Reason.PODS_IN_OTHER_POOL: Meaning(
+        "Normal",
+        "Pods of a twin stand on nodes of the other pool, as out of a backup, and stay for now. The message"
+        " says which, and why.",
+        "Who waits for room, its turn or the next try is replaced by itself. Else change what the message"
+        " names (`maxSurge`, `splitter.io/on-demand-max`, a pod-deletion-cost), or delete the pods when it"
+        " suits you.",
+    ),
     Reason.FROZEN: Meaning(
         "Normal",
         "`splitter.io/freeze` holds all counts, in an outage too.",
