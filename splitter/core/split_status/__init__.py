@@ -140,7 +140,7 @@ class SplitStatus(Kept):
     """How long its pods took to start: written beside something else only."""
     guard: str = kept("guard", text)
     relief: ReliefStatus = kept("relief", ReliefStatus.from_json)
-    """How hot nodes are relieved of its replicas, where that is asked for; and who stays in the other pool."""
+    """How hot nodes are relieved of its replicas, if asked for, and which of them stay in the other pool."""
     nodes: tuple[GoingNode, ...] = kept("nodes", items(GoingNode, "name", NODES_MAX))
     rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
     good_annotations: Mapping[str, str] = kept("policyAnnotations", mapped(maybe_word))
