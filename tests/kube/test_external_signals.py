@@ -375,6 +375,7 @@ class TestStatusOfClusterAutoscaler:
             "{Backoff",
             "time: yesterday\nnodeGroups: [{name: a, scaleUp: {status: Backoff}}]",
             "nodeGroups: [{name: spot, scaleUp: {status: Backoff}}]",
+            "Backoff: !!int ''",
             "time: 2026-01-05 10:00:00 +0000 UTC\nnodeGroups: Backoff",
             "time: 2026-01-05 10:00:00 +0000 UTC\nnodeGroups: [{scaleUp: {status: Backoff}}]",
         ],

@@ -230,6 +230,8 @@ class TestMessages:
         ("text", "part"),
         [
             ("a: [", "cannot be read: while parsing"),
+            ("a: 2026-99-99", "cannot be read: month must be in 1..12"),
+            ("a: !!bool maybe", "cannot be read: 'maybe'"),
             ("- a\n", 'are no mapping. Write lines such as "workers: 8".'),
         ],
     )
