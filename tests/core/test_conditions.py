@@ -54,8 +54,13 @@ class TestWhatHolds:
         """What is in order has no cause; whose generation it is about is said."""
         result = told()
         assert {name: one.status for name, one in result.items()} == {
-            "Eligible": "True", "PolicyValid": "True", "Ready": "True", "PodsHealthy": "True",
-            "Progressing": "False", "SpotAvailable": "True", "Conflict": "False",
+            "Eligible": "True",
+            "PolicyValid": "True",
+            "Ready": "True",
+            "PodsHealthy": "True",
+            "Progressing": "False",
+            "SpotAvailable": "True",
+            "Conflict": "False",
         }
         reasons = {name: one.reason for name, one in result.items() if one.reason != "AsExpected"}
         assert reasons == {"Progressing": "Balanced"}
