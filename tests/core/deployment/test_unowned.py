@@ -1,4 +1,4 @@
-"""Spot that goes while pods have no owner: on-demand covers it, and it is remembered, since nobody makes them."""
+"""Spot that goes while pods have no owner: on-demand covers it, and the loss is remembered."""
 
 from dataclasses import replace
 from typing import Any
