@@ -27,7 +27,7 @@ def steady(**fields: Any) -> Plan:  # noqa: ANN401 (fields of a plan)
     return replace(Plan(Step.RUN, State.STEADY, BALANCED), **fields)
 
 
-def told(
+def made_of(
     plan: Plan | None = None,
     observed: Observation | None = None,
     in_force: PolicyInForce = IN_FORCE,
@@ -52,7 +52,7 @@ def said(condition: Condition) -> tuple[str, str, str]:
 class TestWhatHolds:
     def test_all_well(self) -> None:
         """What is in order has no cause; whose generation it is about is said."""
-        result = told()
+        result = made_of()
         assert {name: one.status for name, one in result.items()} == {
             "Eligible": "True",
             "PolicyValid": "True",
@@ -68,7 +68,7 @@ class TestWhatHolds:
 
     def test_troubles(self) -> None:
         """Of replicas have a condition of their own, and are the reason of what they lack."""
-        result = told(steady(troubles=(CRASH, IMAGE), wanted_spot=2), ready=2, spot_ready=0)
+        result = made_of(steady(troubles=(CRASH, IMAGE), wanted_spot=2), ready=2, spot_ready=0)
         assert said(result["PodsHealthy"]) == ("False", "CrashLooping", "One crashes. Two cannot pull.")
         assert said(result["Ready"]) == ("False", "CrashLooping", "2 of 4 replicas are available")
         assert said(result["SpotAvailable"]) == (
@@ -79,14 +79,14 @@ class TestWhatHolds:
     def test_troubles_of_the_other_twin(self) -> None:
         """They are no reason why spot is short; nor of a twin whose name only begins like it."""
         other = replace(IMAGE, about="web-spot-2: image")
-        result = told(steady(troubles=(CRASH, other), wanted_spot=2), spot_ready=1)
+        result = made_of(steady(troubles=(CRASH, other), wanted_spot=2), spot_ready=1)
         assert result["SpotAvailable"].reason == "Balanced"
-        apart = told(steady(troubles=(IMAGE,), wanted_spot=2), observation(source(4)), spot_ready=1)
+        apart = made_of(steady(troubles=(IMAGE,), wanted_spot=2), observation(source(4)), spot_ready=1)
         assert apart["SpotAvailable"].reason == "Balanced"
 
     def test_a_policy_that_cannot_be_read(self) -> None:
         """It is said where the last good one is kept, and no refusal."""
-        result = told(in_force=INVALID)
+        result = made_of(in_force=INVALID)
         assert said(result["PolicyValid"]) == ("False", "InvalidAnnotation", PROBLEM.message)
         assert result["Eligible"].status == "True"
 
@@ -94,25 +94,25 @@ class TestWhatHolds:
         """A refusal is the verdict; an objection to what is split is said beside another verdict."""
         refused = Plan(Step.CONSIDER, State.REFUSED, PROBLEM)
         objection = Note(Reason.STRATEGY_RECREATE, "Recreate")
-        assert said(told(refused)["Eligible"]) == ("False", "InvalidAnnotation", PROBLEM.message)
-        assert said(told(steady(objection=objection))["Eligible"])[:2] == ("False", "StrategyRecreate")
+        assert said(made_of(refused)["Eligible"]) == ("False", "InvalidAnnotation", PROBLEM.message)
+        assert said(made_of(steady(objection=objection))["Eligible"])[:2] == ("False", "StrategyRecreate")
         assert objection_to(replace(refused, objection=objection)) is PROBLEM
         assert objection_to(steady()) is None
 
     def test_a_conflict(self) -> None:
         """What the verdict says of it."""
-        result = told(steady(verdict=PROBLEM), conflict=True)["Conflict"]
+        result = made_of(steady(verdict=PROBLEM), conflict=True)["Conflict"]
         assert said(result) == ("True", "InvalidAnnotation", PROBLEM.message)
 
     @pytest.mark.parametrize("state", list(State))
     def test_progressing(self, state: State) -> None:
         """Means that something is being moved."""
         moving = state in {State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK}
-        assert told(steady(state=state))["Progressing"].status == str(moving)
+        assert made_of(steady(state=state))["Progressing"].status == str(moving)
 
     def test_without_a_source(self) -> None:
         """Nothing is wanted of what is gone."""
-        assert said(told(observed=observation(None, source=None), ready=0)["Ready"])[::2] == (
+        assert said(made_of(observed=observation(None, source=None), ready=0)["Ready"])[::2] == (
             "True",
             "0 of 0 replicas are available",
         )
@@ -120,7 +120,7 @@ class TestWhatHolds:
     def test_a_long_message_is_cut(self) -> None:
         """To what a Split takes."""
         long = replace(PROBLEM, message="x" * 5_000)
-        assert len(told(steady(objection=long))["Eligible"].message) == 1024
+        assert len(made_of(steady(objection=long))["Eligible"].message) == 1024
 
 
 class TestSince:
@@ -128,19 +128,19 @@ class TestSince:
 
     def test_is_kept_while_the_status_is(self) -> None:
         """Another message with the same status is no transition."""
-        few = told(observed=observation(source(4), now=self.EARLIER), ready=1)
+        few = made_of(observed=observation(source(4), now=self.EARLIER), ready=1)
         before = split(conditions=tuple(few.values()))
-        more = told(observed=observation(source(4), split=before), ready=2)
+        more = made_of(observed=observation(source(4), split=before), ready=2)
         assert more["Ready"].message != few["Ready"].message
         assert {one.since for one in more.values()} == {self.EARLIER}
 
     def test_of_what_changes_is_now(self) -> None:
         """And of that condition only."""
-        before = split(conditions=tuple(told(observed=observation(source(4), now=self.EARLIER)).values()))
-        result = told(observed=observation(source(4), split=before), in_force=INVALID)
+        before = split(conditions=tuple(made_of(observed=observation(source(4), now=self.EARLIER)).values()))
+        result = made_of(observed=observation(source(4), split=before), in_force=INVALID)
         assert {name for name, one in result.items() if one.since == NOW} == {"PolicyValid"}
 
     def test_has_whole_seconds(self) -> None:
         """As the API server keeps it: else each reconcile would see a change."""
         now = NOW.replace(microsecond=999_999)
-        assert told(observed=observation(source(4), now=now))["Ready"].since == NOW
+        assert made_of(observed=observation(source(4), now=now))["Ready"].since == NOW

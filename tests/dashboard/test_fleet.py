@@ -54,9 +54,9 @@ class TestNodesThatGo:
         view.put_node("a", Health.DOOMED)
         view.put_node("d", Health.DOOMED, deadline=NOON + minutes(1))
         view.put_node("healthy", Health.HEALTHY)
-        found = fleet.going(view.model)
-        assert [one.name for one in found] == ["d", "c", "a", "b"]
-        assert [(one.pool, one.zone, one.signal) for one in found[1:]] == [
+        nodes = fleet.going(view.model)
+        assert [one.name for one in nodes] == ["d", "c", "a", "b"]
+        assert [(one.pool, one.zone, one.signal) for one in nodes[1:]] == [
             ("spot", "", "a taint"),
             ("spot", "", ""),
             ("on-demand", "eu-1", ""),
@@ -80,10 +80,10 @@ class TestNodesThatGo:
         view.put("web", {"nodes": [lost, seen]})
         view.put("api", {"nodes": [lost | {"replicas": 1}]})
         view.put_node("seen", Health.DOOMED, signal="a taint")
-        found = {one.name: one for one in fleet.going(view.model)}
-        assert found["lost"].on_it == {key_of("web"): 2, key_of("api"): 1}
-        assert (found["lost"].gone, found["lost"].pool, found["lost"].replicas) == (True, "", 3)
-        assert (found["seen"].signal, found["seen"].replicas) == ("a taint", 0)
+        nodes = {one.name: one for one in fleet.going(view.model)}
+        assert nodes["lost"].on_it == {key_of("web"): 2, key_of("api"): 1}
+        assert (nodes["lost"].gone, nodes["lost"].pool, nodes["lost"].replicas) == (True, "", 3)
+        assert (nodes["seen"].signal, nodes["seen"].replicas) == ("a taint", 0)
 
     def test_the_largest_are_named(self) -> None:
         """Eight workloads; the others are a number."""

@@ -27,9 +27,9 @@ def node(name: str, *, spot: bool = False, memory: int = 0, **labels: str) -> No
     return NodeState(name, name, capacity, labels=known, allocatable={"cpu": 1000, "memory": memory})
 
 
-def told(found: Mapping[str, UnitPrice]) -> dict[str, object]:
+def plain(result: Mapping[str, UnitPrice]) -> dict[str, object]:
     """Return prices of a vCPU and a GiB, to compare with."""
-    return {name: pytest.approx((price.cpu, price.memory)) for name, price in found.items()}
+    return {name: pytest.approx((price.cpu, price.memory)) for name, price in result.items()}
 
 
 def written(folder: Path, text: str) -> Path:
@@ -66,8 +66,8 @@ nodes:
         self, tmp_path: Path, seen: NodeState, per_hour: int | None
     ) -> None:
         """One of another type, zone or capacity is not about a node."""
-        found, currency = listed(written(tmp_path, self.LIST), [seen])
-        assert told(found) == ({} if per_hour is None else {"n": (per_hour, 0.134 * per_hour)})
+        result, currency = listed(written(tmp_path, self.LIST), [seen])
+        assert plain(result) == ({} if per_hour is None else {"n": (per_hour, 0.134 * per_hour)})
         assert currency == "EUR"
 
     def test_what_is_left_empty_holds_for_any(self, tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ nodes:
         )
         sizeless = NodeState("x", "x", CapacityClass.ON_DEMAND, labels=old.labels)
         text = "nodes: [{instanceType: m6, perHour: 1}]"
-        found, _ = listed(written(tmp_path, text), [old, sizeless])
-        assert told(found) == {"n": (0.5, 0.067)}
+        result, _ = listed(written(tmp_path, text), [old, sizeless])
+        assert plain(result) == {"n": (0.5, 0.067)}
 
     @pytest.mark.parametrize(
         ("text", "why"),
@@ -153,7 +153,7 @@ class TestOpenCost:
     def test_its_assets_of_the_last_day(self, *, many: bool) -> None:
         """Newer versions answer with a list of sets, older ones with one set."""
         assets = {"a": asset("n", 0.04, 0.005)}
-        assert told(self.priced([assets, None] if many else assets)) == {"n": (0.04, 0.005)}
+        assert plain(self.priced([assets, None] if many else assets)) == {"n": (0.04, 0.005)}
         assert self.asked == [(f"{ADDRESS}/assets", {"window": "1d", "accumulate": "true"})]
 
     @pytest.mark.parametrize(

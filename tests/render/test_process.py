@@ -6,7 +6,6 @@ The child is a small program of the test's own; `test_bounded` plays it with the
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -147,22 +146,28 @@ class TestStarts:
         with pytest.raises(UnavailableError, match=r"timed out|it took too long"):
             child_of("time.sleep(600)").ask(b"?", DEADLINE_S)
 
-    def test_are_no_more_once_it_is_closed(self, child_of: Made) -> None:
+    def test_are_no_more_once_it_is_closed(self, child_of: Made, monkeypatch: pytest.MonkeyPatch) -> None:
         """Before the first request, or while one waits, from another thread."""
         closed = child_of(ECHO)
         closed.close()
         with pytest.raises(UnavailableError, match="splitter stops"):
             closed.ask(b"?", DEADLINE_S)
         child = child_of(f"{READY}heard()\nwhile True: time.sleep(9)")
+        asked, exchange = threading.Event(), child._exchange  # noqa: SLF001 - when a child is about to be asked
+
+        def noted(request: bytes, time_s: float) -> bytes:
+            asked.set()
+            return exchange(request, time_s)
+
+        monkeypatch.setattr(child, "_exchange", noted)
 
         def close() -> None:
-            while child.pid is None:
-                time.sleep(0.01)
+            asked.wait(DEADLINE_S)
             child.close()
 
         thread = threading.Thread(target=close)
         thread.start()
-        with pytest.raises((EndedError, UnavailableError)):
+        with pytest.raises(EndedError):
             child.ask(b"?", DEADLINE_S)
         thread.join()
         with pytest.raises(UnavailableError, match="splitter stops"):

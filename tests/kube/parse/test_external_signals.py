@@ -125,11 +125,16 @@ class TestNodeClaims:
             "spec": {"taints": [{"key": "spot", "effect": "NoSchedule"}]},
             "status": {"nodeName": "spot-a", "conditions": conditions},
         }
-        found = parse.claim(raw)
-        assert (found.node, found.voluntary, found.consolidates, found.version) == ("spot-a", True, False, 7)
-        assert [str(taint) for taint in found.claim.taints] == ["spot:NoSchedule"]
+        record = parse.claim(raw)
+        assert (record.node, record.voluntary, record.consolidates, record.version) == (
+            "spot-a",
+            True,
+            False,
+            7,
+        )
+        assert [str(taint) for taint in record.claim.taints] == ["spot:NoSchedule"]
 
     def test_before_there_is_anything_to_say(self) -> None:
         """One that was created this moment."""
-        found = parse.claim({"metadata": metadata("claim", version=7, namespace="")})
-        assert (found.node, found.voluntary, found.consolidates, found.ends) == ("", False, False, "")
+        record = parse.claim({"metadata": metadata("claim", version=7, namespace="")})
+        assert (record.node, record.voluntary, record.consolidates, record.ends) == ("", False, False, "")
