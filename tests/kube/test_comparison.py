@@ -66,8 +66,8 @@ class TestCompare:
             await compare(client, seen, MADE)
         patches = [asked for asked in script.asked if asked.method == "PATCH"]
         assert [asked.query["dryRun"] for asked in patches] == ["All", "All"]
-        bodies = [asked.body for asked in patches]
-        assert [body["spec"]["replicas"] for body in bodies if isinstance(body, dict)] == [6, 0]
+        payloads = [asked.body for asked in patches]
+        assert [payload["spec"]["replicas"] for payload in payloads if isinstance(payload, dict)] == [6, 0]
 
     async def test_a_refusal_is_the_template_sets(self) -> None:
         """In words, as the controller would say it."""
