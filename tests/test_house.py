@@ -285,7 +285,7 @@ class TestMirror:
     }
 
     # So many modules are proven through those that use them: this number only falls.
-    WITHOUT = 77
+    WITHOUT = 41
 
     @staticmethod
     def named_in(folder: Path) -> set[str]:
@@ -311,16 +311,20 @@ class TestMirror:
         assert others == set(self.ALLOWED)
 
     def test_modules_without_a_test_become_no_more(self) -> None:
-        """A new module has a test of its name; an old one that gets its own lowers the number."""
-        definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        """A new module has a test of its name; an old one that gets its own lowers the number.
+
+        What has no function does nothing that could be proven: words and shapes of data.
+        """
+        definitions = ast.FunctionDef | ast.AsyncFunctionDef
         tests = {name(path).removesuffix(".py") for path in modules("tests")}
         without = []
         for path in modules("splitter"):
             folder = path.relative_to(ROOT / "splitter").parent
-            test = f"tests/{folder}/test_{folder.name if path.stem == '__init__' else path.stem.strip('_')}"
+            called = folder.name if path.stem == "__init__" else path.stem.strip("_")
+            test = (Path("tests") / folder / f"test_{called}").as_posix()
             tested = any(one == test or one.startswith(f"{test}_") for one in tests)
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            if not tested and any(isinstance(node, definitions) for node in tree.body):
+            if not tested and any(isinstance(node, definitions) for node in ast.walk(tree)):
                 without.append(name(path))
         assert len(without) <= self.WITHOUT, without
 
