@@ -1,6 +1,8 @@
 """The rules of the house (CONTRIBUTING.md) that no linter checks."""
 
 import ast
+import doctest
+import importlib
 import os
 import re
 from collections.abc import Mapping
@@ -261,6 +263,19 @@ class TestTests:
             if any(part == "conftest" or part.startswith("test_") for part in module.split("."))
         ]
         assert not lent
+
+
+class TestExamples:
+    """What a docstring shows is what comes out: people read it first."""
+
+    @pytest.mark.parametrize(
+        "path", [one for one in modules("splitter") if ">>> " in one.read_text(encoding="utf-8")], ids=name
+    )
+    def test_are_true(self, path: Path) -> None:
+        """Each of a module, with that module's names."""
+        dotted = name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        ran = doctest.testmod(importlib.import_module(dotted), raise_on_error=True)
+        assert ran.attempted
 
 
 class TestMirror:
