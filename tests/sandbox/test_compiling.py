@@ -1,4 +1,4 @@
-"""A build is whole or not there, and made once; what goes wrong is told with the compiler's words."""
+"""A build is whole or not there, and made once; what goes wrong is said with the compiler's words."""
 
 import sys
 import threading
@@ -40,7 +40,7 @@ class TestOnce:
 
     def test_is_waited_for_where_somebody_else_makes_it(self, tmp_path: Path) -> None:
         """Two at a time would fill the machine; the second one finds it."""
-        home, told, built = tmp_path / "v1", list[str](), list[Path]()
+        home, said, built = tmp_path / "v1", list[str](), list[Path]()
         begun, waits = threading.Event(), threading.Event()
 
         def slow(partial: Path) -> None:
@@ -53,34 +53,34 @@ class TestOnce:
         assert begun.wait(30)
 
         def tell(text: str) -> None:
-            told.append(text)
+            said.append(text)
             waits.set()
 
         once(home, tell, built.append)
         first.join()
-        assert told == ["another process is building programs of the sandbox; waiting for it ..."]
+        assert said == ["another process is building programs of the sandbox; waiting for it ..."]
         assert len(built) == 1
 
 
 class TestRun:
-    def run(self, folder: Path, program: str, told: list[str]) -> None:
+    def run(self, folder: Path, program: str, said: list[str]) -> None:
         """Run a program in Go's place."""
-        run_go("Etcd server", [sys.executable, "-c", program], told.append, directory=folder, logs=folder)
+        run_go("Etcd server", [sys.executable, "-c", program], said.append, directory=folder, logs=folder)
 
     def test_tells_that_it_has_built(self, tmp_path: Path) -> None:
         """The log of an earlier build is gone."""
-        log, told = tmp_path / "etcd-server-build.log", list[str]()
+        log, said = tmp_path / "etcd-server-build.log", list[str]()
         log.write_text("earlier")
-        self.run(tmp_path, "print('compiled')", told)
+        self.run(tmp_path, "print('compiled')", said)
         assert log.read_text() == "compiled\n"
-        assert told[-1].startswith("built Etcd server in ")
+        assert said[-1].startswith("built Etcd server in ")
 
     def test_tells_that_it_still_builds(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Somebody waits in front of it."""
         monkeypatch.setattr(compiling, "_REPORT_EVERY_S", 0.01)
-        told = list[str]()
-        self.run(tmp_path, "import time; time.sleep(0.2)", told)
-        assert told[0].startswith("still building Etcd server: ")
+        said = list[str]()
+        self.run(tmp_path, "import time; time.sleep(0.2)", said)
+        assert said[0].startswith("still building Etcd server: ")
 
     def test_a_failure_has_the_compilers_last_words(self, tmp_path: Path) -> None:
         """And where the whole log is; no host of a proxy is in it."""
