@@ -14,7 +14,7 @@ from splitter.core.model import NodeStatus, Pool, SourceView
 from splitter.core.plan import PlanInput
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.split_status import ReliefStatus
+from splitter.core.split_status import ReliefMove, ReliefStatus
 from splitter.core.twins.move_limit import keeps_turn
 from splitter.core.twins.other_pool import in_other_pool
 
@@ -161,6 +161,24 @@ class TestStays:
             (Pool.ON_DEMAND, 1, ""),
             (Pool.SPOT, SPOT, ""),
         ]
+
+    @pytest.mark.parametrize(
+        ("fields", "rests"),
+        [
+            ({}, True),
+            ({"aim": Aim.COOL}, False),
+            ({"pool": "on-demand"}, False),
+            ({"taken_back": False}, False),
+            ({"ended": NOW - timedelta(seconds=1_801)}, False),
+            ({"ended": NOW + timedelta(days=400)}, False),  # a Split that somebody has edited
+        ],
+    )
+    def test_after_what_was_taken_back_of_its_own(self, fields: dict[str, Any], *, rests: bool) -> None:
+        """Its twin rests for half an hour; other moves are no reason to."""
+        ended = ReliefMove(NOW, "spot", "p", "u", "n", "nu", 8, NOW, ended=NOW, taken_back=True, aim=Aim.POOL)
+        one = restored(spot=1)
+        one.status = replace(one.status, relief=ReliefStatus(moves=(replace(ended, **fields),)))
+        assert bool(one.planned().actions) is not rests
 
     def test_while_it_is_not_available(self) -> None:
         """What does not serve is the twin's to replace, not ours."""
