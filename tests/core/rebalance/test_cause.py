@@ -41,6 +41,9 @@ LOST: dict[str, Any] = {"lost": True, "last_loss": ago(60), "window": 3}
             {"last_loss": ago(9_000)},
             Cause.RETURNING,
         ),
+        ({"on_demand_spec": 9, "on_demand_ready": 9}, {"last_loss": ago(9_000)}, Cause.RETURNING),
+        # More than N + S are asked for: that is no cover which spot has earned.
+        ({"on_demand_spec": 10, "on_demand_ready": 10}, {"last_loss": ago(9_000)}, Cause.DIVIDED),
         (
             {"on_demand_spec": 10, "on_demand_ready": 10, "spot_ready_since": (), "spot_spec": 0},
             LOST,
