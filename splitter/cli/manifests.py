@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import yaml
 
+from splitter.core.errors import UNREADABLE
+
 
 class _Loader(yaml.CSafeLoader):
     """YAML without dates: `2026-01-31` is a text, as for kubectl."""
@@ -52,7 +54,7 @@ def read_documents(text: str, file: str) -> list[Document]:
         where = f", line {mark.line + 1}" if mark else ""
         why = ", ".join(part for part in (fault.context, fault.problem) if part)
         raise ValueError(f"{file}{where}: this is no YAML: {why}") from fault
-    except (yaml.YAMLError, ValueError, RecursionError) as fault:
+    except (yaml.YAMLError, *UNREADABLE) as fault:
         why = " ".join(str(fault).split()) or type(fault).__name__
         raise ValueError(why if why.startswith(file) else f"{file}: this is no YAML: {why}") from fault
     else:

@@ -8,7 +8,7 @@ from splitter.core import actions as do
 def describe(action: do.Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a kind of action)
     """Return what an action does, in words that kubectl users know.
 
-    >>> describe(Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 5, None))
+    >>> describe(do.Scale(do.HolderKind.DEPLOYMENT, "web-spot", 3, 5, None))
     'scale deployment web-spot 3 -> 5'
     """
     match action:

@@ -4,7 +4,12 @@
 input is read (settings, annotations, templates, start-up) and shown once, where that person looks.
 """
 
+from typing import Final
+
 from splitter.core.reasons import Reason
+
+UNREADABLE: Final = (ValueError, RecursionError, LookupError, AttributeError, TypeError)
+"""What PyYAML raises beside its own errors: for depth, or a tag its value does not suit (`!!bool maybe`)."""
 
 
 class SplitterError(Exception):

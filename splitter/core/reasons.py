@@ -61,6 +61,7 @@ class Reason(StrEnum):
     RELIEF_PAUSED = "ReliefPaused"
     NODES_HOT = "NodesHot"
     NODES_COOL = "NodesCool"
+    PODS_IN_OTHER_POOL = "PodsInOtherPool"
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"
 

@@ -13,6 +13,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import yaml
 
+from splitter.core.errors import UNREADABLE
+
 DEFAULT_NAMESPACE = "default"
 # Where a pod finds its own namespace.
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -57,7 +59,7 @@ def _parts(path: Path | None) -> Iterator[dict[str, object]]:
     for file in str(path).split(os.pathsep) if path else ():
         try:
             part = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        except (OSError, ValueError, yaml.YAMLError):
+        except (OSError, yaml.YAMLError, *UNREADABLE):
             continue
         if isinstance(part, dict):
             yield part

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from splitter.core.errors import SplitterError
+from splitter.core.errors import UNREADABLE, SplitterError
 from splitter.core.nodes.facts import NodeState
 from splitter.core.reasons import Reason
 from splitter.core.savings import UnitPrice, unit_price
@@ -62,7 +62,7 @@ def listed(path: Path, nodes: Iterable[NodeState]) -> tuple[dict[str, UnitPrice]
     """
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *UNREADABLE) as error:
         raise PricesError(f"the price list {path} cannot be read: {error}") from error
     lines = raw.get("nodes") if isinstance(raw, Mapping) else None
     if not isinstance(raw, Mapping) or not isinstance(lines, list):
@@ -74,7 +74,7 @@ def listed(path: Path, nodes: Iterable[NodeState]) -> tuple[dict[str, UnitPrice]
         price = unit_price(row.per_hour, node) if row is not None else None
         if price is not None:
             prices[node.name] = price
-    return prices, str(raw.get("currency", ""))[:8]
+    return prices, str(raw.get("currency") or "")[:8]
 
 
 def _row(path: Path, raw: Any) -> _Listed:  # noqa: ANN401 - whatever the file holds
@@ -84,7 +84,7 @@ def _row(path: Path, raw: Any) -> _Listed:  # noqa: ANN401 - whatever the file h
             f"{path}: a line of `nodes` is {str(raw)[:80]!r}; it takes instanceType, perHour, and if you like"
             " zone and capacityType. The currency is one for the whole list"
         )
-    capacity = str(raw.get("capacityType", ""))
+    zone, capacity = (str(raw.get(key) or "") for key in ("zone", "capacityType"))
     if capacity not in {"", "spot", "on-demand"}:
         raise PricesError(f"{path}: capacityType is {capacity[:40]!r}; it is spot or on-demand")
     per_hour = raw.get("perHour")
@@ -92,7 +92,7 @@ def _row(path: Path, raw: Any) -> _Listed:  # noqa: ANN401 - whatever the file h
         raise PricesError(
             f"{path}: perHour of {raw['instanceType']} is {per_hour!r}; it is a number of 0 or more"
         )
-    return _Listed(str(raw["instanceType"]), str(raw.get("zone", "")), capacity, float(per_hour))
+    return _Listed(str(raw["instanceType"]), zone, capacity, float(per_hour))
 
 
 async def from_opencost(address: str) -> dict[str, UnitPrice]:
@@ -108,7 +108,7 @@ async def from_opencost(address: str) -> dict[str, UnitPrice]:
             cpu = asset["cpuCost"] / asset["cpuCoreHours"]
             memory = asset["ramCost"] / (asset["ramByteHours"] / _GIB)
             name = str(asset["properties"]["name"])
-        except (KeyError, TypeError, ZeroDivisionError):
+        except (KeyError, TypeError, ArithmeticError):
             continue  # a node that has only just come
         prices[name] = UnitPrice(*_checked(address, name, cpu, memory))
     return _any(prices, address, "assets of type Node")

@@ -149,7 +149,7 @@ class EventRecorder:
 def pause_s(took_s: float) -> float:
     """Return how long to post nothing after an Event that took so long.
 
-    >>> pause_s(0.002), pause_s(0.1), pause_s(30.0)
-    (0.018, 0.9, 1.0)
+    >>> pause_s(0.01), pause_s(0.1), pause_s(30.0)
+    (0.09, 0.9, 1.0)
     """
     return min(_LONGEST_PAUSE_S, _PAUSE * took_s)

@@ -11,6 +11,7 @@ from typing import Final
 import yaml
 
 from splitter.core.desired.compare import canonical_json
+from splitter.core.errors import UNREADABLE
 from splitter.core.labels_annotations.words import quoted
 from splitter.render.errors import Fault
 from splitter.render.sandbox import TOKEN
@@ -64,7 +65,7 @@ def parse(text: str, template_text: str, fault: Fault) -> object:
         why = ", ".join(part for part in (problem.context, problem.problem) if part)
         what = f"the output is not YAML here: {why}: {quoted(TOKEN.sub('{{ }}', line).strip())}"
         raise fault(_template_line(line, template_text), what) from problem
-    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+    except (yaml.YAMLError, *UNREADABLE) as problem:
         raise fault(None, f"the output is not YAML: {problem}") from problem
     finally:
         loader.dispose()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 
+from splitter.core.errors import UNREADABLE
 from splitter.core.labels_annotations import PREFIX
 from splitter.report.discretion import without_values
 
@@ -167,7 +168,7 @@ def _settings(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
     """Return the settings of the file; of what is no setting, the name."""
     try:
         parsed = yaml.safe_load((raw.get("data") or {}).get("settings.yaml", ""))
-    except yaml.YAMLError:
+    except (yaml.YAMLError, *UNREADABLE):
         return {"unreadable": "settings.yaml is no YAML"}
     if not isinstance(parsed, dict):
         return {}

@@ -9,7 +9,7 @@ from typing import Final
 import yaml
 from pydantic import ValidationError
 
-from splitter.core.errors import SplitterError
+from splitter.core.errors import UNREADABLE, SplitterError
 from splitter.core.labels_annotations.words import parse_duration, quoted
 from splitter.core.reasons import Reason
 from splitter.settings import Settings, hint
@@ -63,7 +63,7 @@ def _from_file(file: Path | None) -> dict[str, object]:
         return {}
     try:
         content: object = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *UNREADABLE) as error:
         why = " ".join(str(error).split())
         raise SplitterError(
             _REASON, f"the settings {file} cannot be read: {why}. Mend the file, or name another."

@@ -129,7 +129,7 @@ def from_counts(counts: Sequence[int], gap_s: float, name: str = "trace") -> Tra
     """Make a trace from how many nodes could be had every `gap_s` seconds; the newest go first.
 
     >>> [(change.at_s, change.node, change.added) for change in from_counts([1, 0], 300).changes]
-    [(0.0, 'node-1', True), (300.0, 'node-1', False)]
+    [(0, 'node-1', True), (300, 'node-1', False)]
     """
     changes: list[Change] = []
     here: list[str] = []

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from splitter.assembly import renderer_of
 from splitter.bundled import bundled_path
 from splitter.cli import app
-from splitter.cli.manifests import read_documents
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Pool
 from splitter.core.template_sets import from_config_map
@@ -57,11 +56,6 @@ class TestTheTwins:
         """--pool spot; an annotation of the command line wins over the manifest's."""
         _, [twin], _ = render(DEPLOYMENT, "--pool", "spot", "--annotation", "spot-affinity=preferred")
         assert "preferredDuringSchedulingIgnoredDuringExecution" in yaml.safe_dump(twin)
-
-    def test_have_no_dates(self) -> None:
-        """A date in YAML is a text, as for kubectl."""
-        _, [twin, _], _ = render(DEPLOYMENT)
-        assert "day: '2026-01-31'" in yaml.safe_dump(twin)
 
     def test_come_from_a_file_and_settings(self, tmp_path: Path) -> None:
         """Settings choose providers; the file may hold a byte order mark."""
@@ -251,12 +245,6 @@ class TestOtherDocuments:
         code, twins, said = render(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
         assert (code, len(twins)) == (0, 2)
         assert "Deployment web-spot is skipped; it is a twin itself" in said
-
-    def test_know_their_lines(self) -> None:
-        """Where a document and its annotations stand."""
-        [_, deployment] = read_documents(f"{SERVICE}---\n{DEPLOYMENT}", "web.yaml")
-        assert deployment.line == 5
-        assert deployment.lines == {"splitter.io/on-demand-base": 10, "splitter.io/spot-percent": 11}
 
 
 class TestRefusals:

@@ -2,26 +2,20 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from cli.one_cluster import NAMED, serving
 from cli.one_split import SPLIT, lines_of, split
-from listening import Listening
 from splitter.cli import app
 from splitter.cli.splits import key_of
 from splitter.cli.status import fitted
 
 RUN = CliRunner()
-SOURCE = {"kind": "Deployment", "metadata": {"annotations": {"splitter.io/on-demand-base": "2"}}}
 
 
 class TestTheScreen:
@@ -41,54 +35,12 @@ class TestTheScreen:
         assert rest == "... and 4 more: 3 Steady, 1 Moving"
 
 
-_NAMED = {"cluster": "c", "user": "u"}
-
-
-class Server(BaseHTTPRequestHandler):
-    """An API server with one Split, `shop/web`, and one Deployment that is not split, `shop/api`."""
-
-    def do_GET(self) -> None:
-        """Answer."""
-        api = {"namespace": "bank", "name": "api", "uid": "1"}
-        answers: dict[str, Any] = {
-            "/version": {"gitVersion": "v1.36.3"},
-            "/api/v1/namespaces": {"items": [{"metadata": {"name": name}} for name in ("bank", "shop")]},
-            "/apis/apps/v1/deployments": {"items": [{"metadata": api}]},
-            "/apis/apps/v1/statefulsets": {"items": []},
-            "/apis/splitter.io/v1alpha1/splits": {"items": [split(), split("api", "bank")]},
-            "/apis/splitter.io/v1alpha1/namespaces/shop/splits": {"items": [split()]},
-            "/apis/splitter.io/v1alpha1/namespaces/default/splits": {"items": []},
-            "/apis/apps/v1/namespaces/shop/deployments/web": SOURCE,
-            "/apis/apps/v1/namespaces/shop/deployments/api": {"metadata": {"name": "api"}},
-        }
-        raw = answers.get(self.path.partition("?")[0])
-        self.send_response(200 if raw else 404)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(raw or {"reason": "NotFound", "message": "not there"}).encode())
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
-        """Say nothing."""
-
-
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Serve on loopback, and point KUBECONFIG there."""
-    server = Listening(("127.0.0.1", 0), Server)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    kubeconfig = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": _NAMED}],
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
-        "users": [{"name": "u", "user": {}}],
-    }
-    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig), encoding="utf-8")
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    yield
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(tmp_path / "kubeconfig"):
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        yield
 
 
 @pytest.mark.usefixtures("cluster")
@@ -129,7 +81,7 @@ class TestWithACluster:
         """As kubectl does, when -n does not say another."""
         file = tmp_path / "kubeconfig"
         kubeconfig = json.loads(file.read_text(encoding="utf-8"))
-        kubeconfig["contexts"].append({"name": "there", "context": {**_NAMED, "namespace": "shop"}})
+        kubeconfig["contexts"].append({"name": "there", "context": {**NAMED, "namespace": "shop"}})
         file.write_text(json.dumps(kubeconfig), encoding="utf-8")
         assert RUN.invoke(app, ["status", "web", "--context", "there"]).exit_code == 0
         assert RUN.invoke(app, ["status", "web"]).exit_code == 3
@@ -144,50 +96,6 @@ class TestWithACluster:
         assert RUN.invoke(app, ["status", "-A", "--kubeconfig", file]).exit_code == 0
         monkeypatch.setenv("KUBECONFIG", f"/nowhere{os.pathsep}{file}")
         assert RUN.invoke(app, ["status", "-A"]).exit_code == 0
-
-    @pytest.mark.parametrize(
-        ("typed", "offered"),
-        [
-            (["sta"], ["status\tShow the state of split workloads."]),
-            (["status", "-n", "shop", ""], ["web\tMoving SpotInterrupted"]),
-            (["status", "-n", "shop", "deploy/"], ["deploy/web\tMoving SpotInterrupted"]),
-            (["explain", "-n", "shop", "x"], []),
-            (["status", "-n", "s"], ["shop"]),
-            (["status", "--context", ""], ["here"]),
-            (["freeze", "-n", "nowhere", ""], []),
-        ],
-    )
-    def test_completes_for_kubectl(self, typed: list[str], offered: list[str]) -> None:
-        """Verbs, workloads with how they stand, namespaces, contexts; nothing where nothing can be had."""
-        code = "from splitter.cli.completion import complete_for_kubectl as asked; asked()"
-        ran = subprocess.run(
-            [sys.executable, "-c", code, *typed], capture_output=True, text=True, check=True, timeout=60
-        )
-        assert ran.stdout.splitlines() == [*offered, ":4"]
-        assert ran.stderr == ""
-
-    def test_completes_in_a_shell(self) -> None:
-        """What `splitter completion bash` prints offers workloads in a bash that has read it."""
-        asked = {**os.environ, "_SPLITTER_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
-        asked["COMP_WORDS"] = "splitter status -n shop w"
-        ran = subprocess.run(
-            [sys.executable, "-m", "splitter"],
-            env=asked,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        assert ran.stdout == "web\n"
-        printed = subprocess.run(
-            [sys.executable, "-m", "splitter", "completion", "bash"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        subprocess.run(["bash", "-n"], input=printed.stdout, text=True, check=True, timeout=60)
-        assert "_SPLITTER_COMPLETE=complete_bash" in printed.stdout
 
     def test_explain_tells_the_story(self) -> None:
         """The Split and the source's own annotations."""

@@ -214,13 +214,23 @@ class TestNodeOfAnotherCapacityType:
     """Somebody corrects the label of a node that pods stand on; no kubelet ends them for that."""
 
     def test_its_pods_go_to_their_pool(self, split_shop: Shop) -> None:
-        """Make before break, and the others stay."""
+        """Make before break, and the others stay; while a limit keeps them, the Split says so."""
         shop = split_shop
         node = next(name for name in shop.nodes() if name.startswith("spot"))
         before = shop.pod_uids()
+        shop.annotate(spot_max="3")
         with shop.watch() as watched:
             shop.sandbox.kubectl("label", "--overwrite", "node", node, f"{CAPACITY}=on-demand")
             try:
+                note = shop.reported(
+                    "PodsInOtherPool", "web-spot may hold no more than 3. Where that does not change"
+                )
+                assert f" on {node}" in note
+                shop.until(
+                    lambda: shop.status().get("relief", {}).get("message") == note,
+                    f"the Split to say: {note}",
+                )
+                shop.kubectl("annotate", "deployment/web", "splitter.io/spot-max-")
                 shop.wait_split(on_demand=1, spot=3)
                 assert shop.reported("Relieving", "it stands on an on-demand node")
             finally:

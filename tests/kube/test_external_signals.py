@@ -1,10 +1,11 @@
 """What others say: which Events count, for which node, and what is made of autoscalers' statuses."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from kube.autoscaler import NOW, STATUS, config_map
 from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
 from kube.server import Script, connected, page
 from splitter.assembly import cache_of
@@ -17,7 +18,6 @@ from splitter.kube.cache import Cache
 from splitter.kube.external_signals import ReasonFilter
 from splitter.settings import Settings
 
-NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 SPOT = {"karpenter.sh/capacity-type": "spot"}
 WEB = Key("Deployment", "shop", "web")
 BOUND = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
@@ -328,69 +328,8 @@ class TestNodeClaims:
         assert (woken.cache.spot_blocked(PodRequest(), NOW) is not None) is spot
 
 
-STATUS = """\
-time: 2026-01-05 09:59:50.546750398 +0000 UTC
-autoscalerStatus: Running
-clusterWide:
-  scaleUp: {status: InProgress}
-nodeGroups:
-- name: eks-spot-a
-  health: {status: Healthy, cloudProviderTarget: 8, minSize: 2, maxSize: 12}
-  scaleUp:
-    status: Backoff
-    backoffInfo: {errorCode: InsufficientInstanceCapacity, errorMessage: "no: capacity"}
-- name: eks-workers
-  scaleUp: {status: NoActivity}
-"""
-
-
-def config_map(text: str | None, version: int = 20) -> Raw:
-    """Return the ConfigMap."""
-    result = metadata("cluster-autoscaler-status", version=version, namespace="kube-system")
-    return {"metadata": result} if text is None else {"metadata": result, "data": {"status": text}}
-
-
 class TestStatusOfClusterAutoscaler:
     """YAML since 1.30."""
-
-    def test_is_read(self) -> None:
-        """Its time, and which groups are in backoff, with the provider's word."""
-        autoscaler_status = parse.autoscaler_status(STATUS)
-        assert autoscaler_status is not None
-        assert autoscaler_status.at == NOW - timedelta(seconds=10)
-        assert [(group.name, group.backoff, group.why) for group in autoscaler_status.groups] == [
-            ("eks-spot-a", True, "InsufficientInstanceCapacity"),
-            ("eks-workers", False, ""),
-        ]
-
-    def test_is_read_with_an_offset(self) -> None:
-        """Go writes the zone of the machine that it runs on."""
-        autoscaler_status = parse.autoscaler_status(
-            STATUS.replace("09:59:50.546750398 +0000 UTC", "11:59:50 +0200 CEST")
-        )
-        assert autoscaler_status is not None
-        assert autoscaler_status.at == NOW - timedelta(seconds=10)
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "",
-            "Cluster-autoscaler status at 2026-01-05 10:00:00 +0000 UTC:\nInitializing Backoff",
-            "Cluster-wide:\n  Health: Healthy (ready=3 unready=0)\n    ScaleUp:     Backoff (ready=1 ...)\n",
-            "Backoff",
-            "[Backoff]",
-            "{Backoff",
-            "time: yesterday\nnodeGroups: [{name: a, scaleUp: {status: Backoff}}]",
-            "nodeGroups: [{name: spot, scaleUp: {status: Backoff}}]",
-            "time: 2026-01-05 10:00:00 +0000 UTC\nnodeGroups: Backoff",
-            "time: 2026-01-05 10:00:00 +0000 UTC\nnodeGroups: [{scaleUp: {status: Backoff}}]",
-        ],
-    )
-    def test_that_says_nothing_of_use_is_nothing_known(self, text: str) -> None:
-        """Empty, of an older version, without a time, or broken."""
-        assert parse.autoscaler_status(text) is None
-        assert parse.autoscaler(config_map(text)).status is None
-        assert parse.autoscaler(config_map(None)).status is None
 
     def test_wakes_who_waits_for_spot_when_it_changes(self, woken: Woken) -> None:
         """It is written every ten seconds, and hardly ever says anything new."""

@@ -33,9 +33,10 @@ class TestTheNamespace:
     def test_comes_from_the_first_file_that_says_it(self, tmp_path: Path) -> None:
         """KUBECONFIG may name several; what cannot be read is somebody else's to say."""
         (tmp_path / "broken").write_text("{", encoding="utf-8")
+        (tmp_path / "odd").write_text("a: !!bool maybe", encoding="utf-8")
         first = written(tmp_path / "first", None, a="shop")
         second = written(tmp_path / "second", "a", a="bank", b="bank")
-        files = [tmp_path / "missing", tmp_path / "broken", first, second]
+        files = [tmp_path / "missing", tmp_path / "broken", tmp_path / "odd", first, second]
         every = Path(os.pathsep.join(map(str, files)))
         assert namespace_of(every, None) == "shop"
         assert contexts_of(every) == ["a", "a", "b"]

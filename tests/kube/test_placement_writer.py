@@ -332,29 +332,8 @@ class TestEnding:
         assert desk.store.writes == [("DELETE", "splits/web")]
 
 
-class TestHearing:
-    """What others do to a Placement."""
-
-    def placement(self, version: int, **sets: list[dict[str, int]]) -> dict[str, Any]:
-        """Return it as the API server shows it."""
-        published = {f"uid-{name}": {"name": name, "onDemandOrdinals": runs} for name, runs in sets.items()}
-        meta = metadata("splitter-placement", version=version)
-        return {"kind": "Placement", "metadata": meta, "spec": {"statefulSets": published}}
-
-    async def test_wakes_whom_it_concerns(self, desk: Desk) -> None:
-        """Just those of whom it says something else, and who are there: anybody can name others."""
-        for name in ("db", "cache"):
-            desk.cache.splits.upsert({"metadata": metadata(f"{name}-sts"), "spec": {"source": SET}})
-        desk.cache.placements.written(self.placement(5, db=[{"first": 0, "last": 1}], cache=[]), frozenset())
-        desk.woken.clear()
-        changed = self.placement(6, db=[{"first": 0, "last": 2}], cache=[], nobody=[{"first": 0, "last": 2}])
-        desk.cache.placements.written(changed, frozenset())
-        assert set(desk.woken) == {Key(STATEFUL_SET, "shop", "db")}
-
-    async def test_is_a_reason_to_look(self, desk: Desk) -> None:
-        """A workload that only the policy still knows of is looked at too, at the start."""
-        desk.cache.placements.written(self.placement(5, db=[]), frozenset())
-        assert desk.cache.workloads() == {Key(STATEFUL_SET, "shop", "db")}
+class TestForged:
+    """Whoever may write a Split may write anything into it."""
 
     async def test_of_a_split_with_many_owners(self, desk: Desk) -> None:
         """Neither owners nor ordinals make what is told any larger: no watch shows one of these owners."""
@@ -369,15 +348,3 @@ class TestHearing:
         assert desk.store.published == {"db": [(0, 0)]}
         assert len(record.view.owner_uids) <= 4
         assert len(record.view.ordinals or ()) <= 1000
-
-    async def test_follows_one_name(self, desk: Desk) -> None:
-        """Whoever may write Placements may write any number, and only the policy's is sent to us."""
-        reflector = desk.cache.placements.reflector(None, "shop")  # type: ignore[arg-type] # nothing is asked
-        assert reflector._selector == {"fieldSelector": "metadata.name=splitter-placement"}  # noqa: SLF001
-
-    async def test_a_copy_says_nothing(self, desk: Desk) -> None:
-        """The policy reads one name only."""
-        copy = self.placement(5, db=[])
-        copy["metadata"]["name"] = "backup"
-        desk.cache.placements.written(copy, frozenset())
-        assert desk.cache.placements.published("shop", "uid-db") is None

@@ -26,7 +26,7 @@ from splitter.render import process as process_module
 from splitter.render.bounded import BoundedRenderer
 from splitter.render.errors import LimitError
 from splitter.render.limits import MIB, SMALL_BYTES, Limits
-from splitter.render.process import ChildProcess, EndedError
+from splitter.render.process import ChildProcess
 from splitter.settings import Settings
 
 HEAD = "apiVersion: apps/v1\nkind: Deployment\n"
@@ -349,56 +349,6 @@ class TestChild:
         assert resource.prlimit(pid, resource.RLIMIT_AS) == (96 * MIB, 96 * MIB)
         assert 0 < resource.prlimit(pid, resource.RLIMIT_CPU)[0] < 10
 
-    def test_gets_nothing(self) -> None:
-        """Code that left the sandbox would open no file and no connection, and take no more memory."""
-        program = textwrap.dedent(
-            """
-            import socket
-            from splitter.render import child
-            child._give_up(96 * 1024**2)
-
-            def tried(what):
-                try:
-                    what()
-                except (OSError, ValueError, MemoryError) as error:
-                    return type(error).__name__
-                return "done"
-
-            print(tried(lambda: open("/etc/hostname")), tried(socket.socket), tried(lambda: bytes(2**28)))
-            """
-        )
-        ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-        assert ran.stdout.split() == ["OSError", "OSError", "MemoryError"]
-
-    def test_knows_no_cluster(self) -> None:
-        """What it imports speaks to nobody."""
-        program = "import sys, splitter.render.child; print(*sys.modules)"
-        ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-        places = {name.partition(".")[0] for name in ran.stdout.split()}
-        assert {"jinja2", "yaml", "splitter"} <= places
-        assert not places & {
-            "kubernetes",
-            "kopf",
-            "aiohttp",
-            "http",
-            "ssl",
-            "socket",
-            "asyncio",
-            "subprocess",
-        }
-
-    async def test_killed_while_idle(self, sets: Sets) -> None:
-        """The next rendering has another one."""
-        sets.bring(GOOD)
-        rendered = await sets.render()
-        pid = sets.bounded.child_pid
-        assert pid is not None
-        handle = os.pidfd_open(pid)
-        os.kill(pid, signal.SIGKILL)
-        wait_gone(pid, handle)
-        assert await sets.render() == rendered
-        assert sets.bounded.child_pid not in {None, pid}
-
     @pytest.mark.parametrize("times", [1, 2])
     async def test_killed_at_work(self, sets: Sets, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
         """It is started anew and the rendering repeated, once; the second time it may be the template."""
@@ -515,16 +465,6 @@ class TestAnswers:
         assert twin["metadata"]["ownerReferences"][0]["uid"] == "u-1"
         assert twin["spec"]["selector"]["matchLabels"]["app"] == "web"
         assert "replicas" not in twin["spec"]
-
-    def test_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nobody waits for, or makes room for, one that says it has 4 GiB."""
-        says = "import os; say = lambda head, text: os.write(1, head.to_bytes(4) + text);"
-        ready = "say(14, b'{\"ready\":true}');"
-        monkeypatch.setattr(process_module, "_MAIN", f"{says} {ready} say(2**32 - 1, b''); os.read(0, 9)")
-        child = ChildProcess(PATIENT)
-        with pytest.raises(EndedError, match="its answer has 4294967295 bytes"):
-            child.ask(b"{}", DEADLINE_S)
-        assert child.pid is None
 
     async def test_that_never_come(self, sets: Sets, monkeypatch: pytest.MonkeyPatch) -> None:
         """A child that does not start is no fault of the set: it is said why, and tried again."""

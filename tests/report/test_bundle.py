@@ -199,7 +199,13 @@ class TestFiles:
 
     @pytest.mark.parametrize(
         ("text", "reported"),
-        [("a: [", [{"unreadable": "settings.yaml is no YAML"}]), ("[]", [{}]), ("", [{}])],
+        [
+            ("a: [", [{"unreadable": "settings.yaml is no YAML"}]),
+            ("a: 2026-99-99", [{"unreadable": "settings.yaml is no YAML"}]),
+            ("a: !!bool maybe", [{"unreadable": "settings.yaml is no YAML"}]),
+            ("[]", [{}]),
+            ("", [{}]),
+        ],
     )
     def test_take_any_settings_file(self, text: str, reported: list[object]) -> None:
         """One that cannot be read is said to be so."""

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 import pytest
 
-from splitter.report import metrics, scrapes
+from splitter.report import scrapes
 from splitter.report.health import Check, Health, serve
 from splitter.report.serving import Answer, Limits, Request, listen
 
@@ -186,16 +186,6 @@ class TestRequests:
 
 
 class TestMetrics:
-    def test_as_text(self) -> None:
-        """Metrics are at their path, and nowhere else."""
-        port = scrapes.serve(0)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
-            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-            [build] = metrics.build_info.collect()
-            assert f"\n{build.name}{{".encode() in answer.read()
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=DEADLINE_S)
-
     def test_as_prometheus_asks(self) -> None:
         """Compressed, and in the form of OpenMetrics, for who can read that."""
         port = scrapes.serve(0)

@@ -145,37 +145,6 @@ class TestConditions:
         assert {condition["observedGeneration"] for condition in result.values()} == {3}
         assert (shown["observedGeneration"], shown["sourceGeneration"]) == (3, 7)
 
-    def test_troubles(self) -> None:
-        """What is wrong with replicas has a condition of its own, and is the reason of what they lack."""
-        image = Note(Reason.IMAGE_PULL_FAILED, "Two cannot pull.", warning=True, about="web-spot: image")
-        crash = Note(Reason.CRASH_LOOPING, "One crashes.", warning=True, about="web-on-demand: crash")
-        plan = steady(troubles=(crash, image), wanted_spot=2)
-        observed = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(2)), spot=twin(Pool.SPOT))
-        result = conditions(show(plan, observed))
-        assert (result["PodsHealthy"]["status"], result["PodsHealthy"]["reason"]) == ("False", "CrashLooping")
-        assert result["PodsHealthy"]["message"] == "One crashes. Two cannot pull."
-        assert result["Ready"]["reason"] == "CrashLooping"
-        assert result["SpotAvailable"]["reason"] == "ImagePullFailed"
-
-    def test_bad_policy(self) -> None:
-        """What is wrong with the annotations is said where the last good policy is kept."""
-        result = conditions(show(None, None, PolicyInForce(Policy(), (PROBLEM,), {}, valid=False)))
-        assert (result["PolicyValid"]["status"], result["PolicyValid"]["reason"]) == (
-            "False",
-            "InvalidAnnotation",
-        )
-        assert result["PolicyValid"]["message"] == PROBLEM.message
-        assert result["Eligible"]["status"] == "True"
-
-    def test_refused(self) -> None:
-        """A refusal is a condition with its reason."""
-        result = conditions(show(Plan(Step.CONSIDER, State.REFUSED, PROBLEM)))["Eligible"]
-        assert (result["status"], result["reason"], result["message"]) == (
-            "False",
-            "InvalidAnnotation",
-            PROBLEM.message,
-        )
-
     def test_too_few(self) -> None:
         """Too few replicas, and too few on spot, are said with the numbers."""
         observed = observation(source(4), spot=twin(Pool.SPOT, pods(1, stuck=2)))
@@ -188,47 +157,6 @@ class TestConditions:
             "False",
             "1 of 3 wanted spot replicas are available",
         )
-
-    @pytest.mark.parametrize(
-        ("state", "progressing"),
-        [
-            (State.TAKING_OVER, "True"),
-            (State.MOVING, "True"),
-            (State.ROLLING, "True"),
-            (State.GIVING_BACK, "True"),
-            (State.STEADY, "False"),
-            (State.HELD, "False"),
-            (State.REFUSED, "False"),
-            (State.CONFLICT, "False"),
-        ],
-    )
-    def test_progressing(self, state: State, progressing: str) -> None:
-        """Progressing means that something is being moved."""
-        assert conditions(show(steady(state=state)))["Progressing"]["status"] == progressing
-
-    def test_transition_time_is_kept(self) -> None:
-        """A condition that says the same keeps the time since when it has said so."""
-        before = show(None, observation(now=ago(7200)))
-        result = show(None, observation(split=after(before)))
-        assert {condition["lastTransitionTime"] for condition in before["conditions"]} == {EARLIER}
-        assert result["conditions"] == before["conditions"]
-
-    def test_transition_time_of_a_new_message(self) -> None:
-        """Another message with the same status is no transition."""
-        few = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(1)), now=ago(7200))
-        before = conditions(show(None, few))["Ready"]
-        more = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(2)), split=after(show(None, few)))
-        result = conditions(show(None, more))["Ready"]
-        assert result["message"] != before["message"]
-        assert result["lastTransitionTime"] == before["lastTransitionTime"] == EARLIER
-
-    def test_transition_time_of_a_change(self) -> None:
-        """Only the condition whose status changes gets a new time."""
-        before = show(None, observation(now=ago(7200)))
-        bad = PolicyInForce(Policy(), (PROBLEM,), {}, valid=False)
-        result = conditions(show(None, observation(split=after(before)), bad))
-        assert result["PolicyValid"]["lastTransitionTime"] == AT_NOW
-        assert result["Ready"]["lastTransitionTime"] == EARLIER
 
     def test_a_quiet_pass_changes_nothing(self) -> None:
         """Built again later with nothing new, the status is the same: it is not written again."""
@@ -322,34 +250,6 @@ class TestOrphans:
 
 class TestPolicy:
     """The policy in force, and where each of its values comes from."""
-
-    @staticmethod
-    def reported(in_force: PolicyInForce) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the policy and its origins."""
-        status = show(None, None, in_force)
-        return status["policy"], status["policyFrom"]
-
-    def test_each_level(self) -> None:
-        """A value is the source's, its namespace's or the default, and says which."""
-        written = source(annotations={"splitter.io/spot-percent": "80", "splitter.io/on-demand-max": "9"})
-        observed = observation(written, namespace_annotations={"splitter.io/soak": "5m"})
-        policy, origins = self.reported(policy_in_force(observed, Policy()))
-        assert (policy["spotPercent"], policy["soak"], policy["onDemandMax"]) == (80, "300s", 9)
-        assert set(origins) == set(policy)
-        reported = {
-            origin: {name for name in origins if origins[name] == origin} for origin in origins.values()
-        }
-        assert reported.pop("Source") == {"spotPercent", "onDemandMax"}
-        assert reported.pop("Namespace") == {"soak"}
-        assert reported.keys() == {"Default"}
-
-    def test_last_good(self) -> None:
-        """While what is written cannot be read, what was written before says so."""
-        bad = source(annotations={"splitter.io/spot-percent": "80%"})
-        before = split(good_annotations={"splitter.io/spot-percent": "70"})
-        policy, origins = self.reported(policy_in_force(observation(bad, split=before), Policy()))
-        assert (policy["spotPercent"], origins["spotPercent"]) == (70, "LastGood")
-        assert origins["soak"] == "Default"
 
     def test_every_field_is_in_the_schema(self) -> None:
         """What is written is known to the CRD: the API server would drop anything else."""

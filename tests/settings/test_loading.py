@@ -8,7 +8,6 @@ from splitter.assembly import rules_of
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.settings import Settings
 from splitter.settings.loading import load_settings
@@ -40,19 +39,6 @@ class TestPrecedence:
         assert (settings.step_fraction, settings.first_window) == (
             tuning.step_fraction,
             tuning.capacity_probe_replicas,
-        )
-
-    def test_reach_the_planner(self) -> None:
-        """What the planner goes by is what is written; its own defaults are those of the settings."""
-        written = load_settings(
-            environment={"SPLITTER_LOOK_AGAIN_S": "7", "SPLITTER_MAX_CONCURRENT_MOVES": "3"}
-        )
-        rules = rules_of(written)
-        assert (rules.look_again_s, rules.max_concurrent_moves) == (7, 3)
-        rules = rules_of(load_settings(environment={}))
-        assert (rules.look_again_s, rules.max_concurrent_moves) == (
-            Rules().look_again_s,
-            Rules().max_concurrent_moves,
         )
 
     def test_environment_over_file(self, file: Path) -> None:
@@ -230,6 +216,8 @@ class TestMessages:
         ("text", "part"),
         [
             ("a: [", "cannot be read: while parsing"),
+            ("a: 2026-99-99", "cannot be read: month must be in 1..12"),
+            ("a: !!bool maybe", "cannot be read: 'maybe'"),
             ("- a\n", 'are no mapping. Write lines such as "workers: 8".'),
         ],
     )

@@ -71,7 +71,7 @@ class OwnershipMark:
 def ownership_mark_value(uid: str, now: datetime) -> str:
     """Return the text of the mark, in JSON with the time in UTC, to the second.
 
-    >>> mark_value("u-1", datetime(2026, 1, 31, 12, tzinfo=UTC))
+    >>> ownership_mark_value("u-1", datetime(2026, 1, 31, 12, tzinfo=UTC))
     '{"uid":"u-1","time":"2026-01-31T12:00:00Z"}'
     """
     time = now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")

@@ -164,7 +164,7 @@ def parse_selector(selector: str) -> LabelMatch:
     Raises ValueError with a sentence when it is neither.
 
     >>> parse_selector("cloud.example.com/pool=cheap")
-    LabelMatch(key='cloud.example.com/pool', values=('cheap',))
+    LabelMatch(key='cloud.example.com/pool', values=('cheap',), flag=False)
     """
     key, equals, value = selector.strip().partition("=")
     if not key or (equals and not value) or _MORE_THAN_A_LABEL & set(key + value):

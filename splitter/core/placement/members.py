@@ -160,11 +160,7 @@ class PlacementInput:
         return self.desired + sum(not pod.finished for pod in self.surplus)
 
     def keeps_majority_without(self, leaving: int) -> bool:
-        """Say whether more than half of the members are ready after so many have left.
-
-        >>> PlacementInput(NOW, "db", 2, (ready, ready)).keeps_majority_without(1)
-        False
-        """
+        """Say whether more than half of the members are ready after so many have left: of two not one."""
         return (self.serving - leaving) * 2 > self.known
 
 

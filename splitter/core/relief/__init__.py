@@ -6,6 +6,6 @@ ready elsewhere. Where that one stands is the scheduler's choice; one that lands
 
 `reconciler.relief` asks `relieve`, `core.twins.relief` asks `next_step` (docs/adr/0059, docs/adr/0063).
 `model` holds the words, `thresholds` reads them, `samples` judges what was measured, `look` counts what is
-there, `decide` chooses on hot nodes, `misplaced` on on-demand and `spread` in crowds, `move` does one move.
+there, `decide` chooses on hot nodes, `to_spot` on on-demand and `spread` in crowds, `move` does one move.
 Pure: times are arguments.
 """

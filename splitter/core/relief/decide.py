@@ -24,7 +24,6 @@ from splitter.core.relief.look import (
     take,
     target_for,
 )
-from splitter.core.relief.misplaced import bring_to_spot
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -35,6 +34,7 @@ from splitter.core.relief.model import (
     Tuning,
 )
 from splitter.core.relief.spread import Crowding, spread_out
+from splitter.core.relief.to_spot import bring_to_spot
 
 
 @dataclass(frozen=True, slots=True)

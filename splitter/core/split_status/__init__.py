@@ -124,7 +124,7 @@ class SplitStatus(Kept):
     """How long its pods took to start: written beside something else only."""
     guard: str = kept("guard", values.text)
     relief: ReliefStatus = kept("relief", ReliefStatus.from_json)
-    """How hot nodes are relieved of its replicas, where that is asked for."""
+    """How hot nodes are relieved of its replicas, if asked for, and which of them stay in the other pool."""
     nodes: tuple[GoingNode, ...] = kept("nodes", values.items(GoingNode, "name", NODES_MAX))
     rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
     good_annotations: Mapping[str, str] = kept("policyAnnotations", values.mapped(values.maybe_word))

@@ -22,7 +22,7 @@ from splitter.core.relief.move import Moving, Newcomer, Step, StepTaken, next_st
 from splitter.core.relief.thresholds import thresholds_of
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.twins import hints, replica_moves
-from splitter.core.twins.misplaced import misplaced
+from splitter.core.twins.other_pool import in_other_pool, leaving
 from splitter.core.twins.relief_status import (
     created_since,
     has_rival,
@@ -108,7 +108,8 @@ def _wanted(this: PlanInput) -> LeavingReplica | None:
     """Return who leaves now: a pod in the other pool, or by real use, where that is asked for."""
     hot = this.observed.hot_nodes if thresholds_of(this.policy.relief) is not None else None
     asked = [hot.leaves] if hot is not None and hot.leaves is not None else []
-    return next((one for one in (*misplaced(this), *asked) if not why_not_begun(this, one)), None)
+    strays = (leaving(twin, pods[0]) for twin, pods, waits in in_other_pool(this) if not waits)
+    return next((one for one in (*strays, *asked) if not why_not_begun(this, one)), None)
 
 
 def _hinted(

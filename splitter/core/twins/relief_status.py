@@ -19,8 +19,12 @@ from splitter.core.relief.model import VAIN_S
 from splitter.core.relief.thresholds import may_restart, thresholds_of
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.split_status.relief import HOT_NODES_MAX, MOVES_MAX
+from splitter.core.twins.other_pool import in_other_pool, leaving
 from splitter.core.twins.replica_moves import surge_headroom_beside
-from splitter.core.twins.write_order import OUR_COST
+from splitter.core.twins.write_order import is_low
+
+_ELSE = "Where that does not change, delete them when it suits you: new ones start where they belong"
+_NAMED = 2
 
 
 def created_since(move: ReliefMove, pods: Iterable[PodView]) -> list[PodView]:
@@ -66,7 +70,7 @@ def why_not_begun(this: PlanInput, wanted: LeavingReplica) -> str:
         return why
     twin, pod = replica_of(observed, wanted)
     if twin is None or pod is None or not pod.available:
-        return "its replica is not available any more"
+        return "the replica that is to leave is not available"
     if has_rival(twin.pods, pod):
         return "another replica has as low a pod-deletion-cost"
     most = policy.spot_max if twin.pool is Pool.SPOT else policy.on_demand_max
@@ -115,15 +119,7 @@ def is_refused(observed: Observation) -> bool:
 
 def has_rival(pods: Sequence[PodView], leaving: PodView) -> bool:
     """Whether another pod bears a deletion cost that is as low as ours: a ReplicaSet might take that one."""
-    costs = (one.deletion_cost for one in pods if one.counts and one.uid != leaving.uid)
-    return any(cost is not None and _is_low(cost) for cost in costs)
-
-
-def _is_low(cost: str) -> bool:
-    try:
-        return int(cost) <= int(OUR_COST)
-    except ValueError:
-        return False  # which Kubernetes counts as 0
+    return any(is_low(one.deletion_cost) for one in pods if one.counts and one.uid != leaving.uid)
 
 
 def remembering(this: PlanInput, move: ReliefMove) -> ReliefStatus:
@@ -134,25 +130,56 @@ def remembering(this: PlanInput, move: ReliefMove) -> ReliefStatus:
 
 
 def reported(this: PlanInput, planned: Plan) -> Plan:
-    """Return the plan with how relief stands, for the status; and with why it pauses, for people."""
-    observed, policy = this.observed, this.policy
+    """Return the plan with how relief stands, for the status; and with why it pauses, for people.
+
+    And with why pods stay in the other pool, which is said whether relief is asked for or not.
+    """
+    observed, asked = this.observed, thresholds_of(this.policy.relief) is not None
     known = planned.relief or observed.reported.relief
-    if thresholds_of(policy.relief) is None:
-        if known == ReliefStatus():
-            return planned
-        # Who turns it off and on again wants it tried again.
-        moves = _counting(this, known)
-        kept = ReliefStatus(
-            moves=tuple(one if one.aim is Aim.POOL else replace(one, stand="") for one in moves)
-        )
-        return replace(planned, relief=kept)
-    note = _state_of(this, planned, policy)
-    hot = observed.hot_nodes.hot if observed.hot_nodes is not None else ()
+    notes = _staying(this, planned) + ([_state_of(this, planned, this.policy)] if asked else [])
+    if not notes and known == ReliefStatus():
+        return planned
+    moves = _counting(this, known)
+    if not asked:  # who turns it off and on again wants it tried again
+        moves = tuple(one if one.aim is Aim.POOL else replace(one, stand="") for one in moves)
+    hot = observed.hot_nodes.hot if asked and observed.hot_nodes is not None else ()
     status = ReliefStatus(
-        note.reason.value, note.message[:TEXT_MAX], tuple(hot[:HOT_NODES_MAX]), _counting(this, known)
+        notes[-1].reason.value if notes else "",
+        "; ".join(note.message for note in notes)[:TEXT_MAX],
+        tuple(hot[:HOT_NODES_MAX]),
+        moves,
     )
-    warned = (note,) if note.warning else ()
-    return replace(planned, relief=status, advice=(*planned.advice, *warned))
+    said = (note for note in notes if note.warning or (note.about and is_calm(planned)))
+    return replace(planned, relief=status, advice=(*planned.advice, *said))
+
+
+def _staying(this: PlanInput, planned: Plan) -> list[Note]:
+    """Say which pods stay in the other pool and why, by twin and cause; nothing while one leaves."""
+    if planned.verdict.cause is VerdictCause.RELIEF:
+        return []
+    notes = []
+    for twin, pods, waits in in_other_pool(this):
+        why = waits
+        if not is_calm(planned):
+            why = "they wait until nothing else is done with their workload"
+        elif held := why_not_begun(this, leaving(twin, pods[0])):
+            why = f"{held}. {_ELSE}"
+        if why:
+            other = Pool.SPOT if twin.pool is Pool.ON_DEMAND else Pool.ON_DEMAND
+            about = f"pods of {twin.name} stay on {other} nodes: {why}"
+            names = _some(sorted(f"{pod.name} on {pod.node}" for pod in pods))
+            notes.append(Note(Reason.PODS_IN_OTHER_POOL, f"{about} ({len(pods)}: {names})", about=about))
+    return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name some of them, and count the others.
+
+    >>> _some(["a", "b"]), _some(["a", "b", "c", "d"])
+    ('a, b', 'a, b and 2 more')
+    """
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _counting(this: PlanInput, known: ReliefStatus) -> tuple[ReliefMove, ...]:

@@ -17,6 +17,14 @@ OUR_COST = "-1000"
 LOST_COST = "-1001"
 
 
+def is_low(cost: str | None) -> bool:
+    """Whether a ReplicaSet might take a pod with this deletion cost before one with ours."""
+    try:
+        return int(cost or 0) <= int(OUR_COST)
+    except ValueError:
+        return False  # which Kubernetes counts as 0
+
+
 def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[Action, ...]:
     """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes (H8, H9).
 

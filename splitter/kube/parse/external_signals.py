@@ -6,6 +6,7 @@ from datetime import datetime
 
 import yaml
 
+from splitter.core.errors import UNREADABLE
 from splitter.core.nodes.facts import NodeEvent, Taint
 from splitter.core.nodes.signals import TERMINATION_ANNOTATION
 from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, NodeGroup, Refusal
@@ -84,7 +85,7 @@ def autoscaler_status(text: str) -> AutoscalerStatus | None:
         document = yaml.load(text, _Loader)  # noqa: S506 (both loaders are safe ones)
         at = _go_time(str(document["time"]))
         groups = tuple(_group(one) for one in document.get("nodeGroups") or ())
-    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError):
+    except (yaml.YAMLError, *UNREADABLE):
         return None
     return AutoscalerStatus(at, groups)
 

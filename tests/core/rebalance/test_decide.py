@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import ceil
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.rebalance.moments import NOW, ago, settled
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Trouble
@@ -18,13 +19,7 @@ from splitter.core.rebalance import Decision, RebalanceInput, Tuning, decide
 from splitter.core.rebalance.steps import CHARGED_MAX, credit, losses
 from splitter.core.split_status import RebalanceState
 
-NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 TUNING = Tuning()
-
-
-def ago(seconds: float) -> datetime:
-    """Return the instant so many seconds before NOW."""
-    return NOW - timedelta(seconds=seconds)
 
 
 INSTANTS = st.integers(0, 20_000).map(ago)
@@ -92,21 +87,6 @@ def inputs(draw: st.DrawFn) -> RebalanceInput:
     )
 
 
-def settled(desired: int, policy: Policy, *, max_surge: int = 5, max_unavailable: int = 0) -> RebalanceInput:
-    """Build the steady state: everything divided, ready for hours."""
-    base = base_replicas(desired, policy)
-    return RebalanceInput(
-        now=NOW,
-        desired=desired,
-        max_surge=max_surge,
-        max_unavailable=max_unavailable,
-        on_demand_spec=base,
-        on_demand_ready=base,
-        spot_spec=desired - base,
-        spot_ready_since=(ago(50_000),) * (desired - base),
-    )
-
-
 def taken(before: int, after: int, ready: int) -> int:
     """Count the ready, not doomed replicas that a scale-down takes: the unready and the doomed go first."""
     return max(0, ready - after) if before > after else 0
@@ -157,58 +137,6 @@ class TestRelease:
         )
         state = RebalanceState(lost=True, doomed_since=ago(60), last_loss=ago(60))
         assert decide(starting, policy, state).spot == 6
-
-    def test_is_told(self) -> None:
-        """Until when the doomed are kept, and why no longer."""
-        policy = Policy(on_demand_base=4)
-        covered = replace(
-            settled(10, policy),
-            on_demand_spec=10,
-            on_demand_ready=10,
-            spot_ready_since=(),
-            spot_doomed=6,
-            spot_stop_after_s=10.0,
-        )
-        state = RebalanceState(lost=True, cover_since=NOW, doomed_since=ago(5), last_loss=ago(5))
-        assert (
-            "covered since 10:00:00Z and let go 5 s after that"
-            in decide(covered, policy, state).notes[0].message
-        )
-        (let_go,) = [
-            note
-            for note in decide(replace(covered, now=NOW + timedelta(seconds=5)), policy, state).notes
-            if note.reason is Reason.COVERED
-        ]
-        assert (
-            "the doomed need the rest of their notice to end (terminationGracePeriodSeconds)"
-            in let_go.message
-        )
-
-
-class TestReturn:
-    """What a return says that it has waited for."""
-
-    @pytest.mark.parametrize("proven", [False, True])
-    def test_names_the_soak(self, proven: bool) -> None:
-        """At the first replica as well, that has just stood for it; the 60 s are for those after it."""
-        policy = Policy(on_demand_base=4)
-        covered = replace(
-            settled(10, policy), on_demand_spec=9, on_demand_ready=9, spot_ready_since=(ago(601),) * 6
-        )
-        [note] = decide(covered, policy, RebalanceState(last_loss=ago(700), proven=proven)).notes[:1]
-        assert note.reason is Reason.RETURNING
-        assert note.message.endswith(
-            "6 of 6 spot replicas have been ready for 60 s (one for the soak of 600 s)"
-        )
-
-    def test_names_no_other_time_than_its_own(self) -> None:
-        """Where the soak is no longer than the time of those after it."""
-        policy = Policy(on_demand_base=4, soak_s=60.0)
-        covered = replace(
-            settled(10, policy), on_demand_spec=9, on_demand_ready=9, spot_ready_since=(ago(61),) * 6
-        )
-        [note] = decide(covered, policy, RebalanceState(last_loss=ago(90))).notes[:1]
-        assert note.message.endswith("6 of 6 spot replicas have been ready for 60 s")
 
 
 class TestEveryDecision:
@@ -643,36 +571,6 @@ class TestBlocked:
 
 class TestTheStateOnPaper:
     """What is persisted in the Split, which anybody may edit."""
-
-    def test_writes_only_what_differs(self) -> None:
-        """The default state is an empty object."""
-        assert RebalanceState().to_json() == {}
-        assert RebalanceState(lost=True, last_loss=NOW, charged=("a",)).to_json() == {
-            "lastLoss": "2026-01-05T10:00:00Z",
-            "lost": True,
-            "chargedNodes": ["a"],
-        }
-
-    @pytest.mark.parametrize(
-        "status",
-        [None, 7, "lost", [], {}, {"lost": "yes"}, {"window": -1}, {"window": True}, {"asked": 2.5}]
-        + [{"soakSeconds": value} for value in ("600", True, -1, 0, float("nan"), float("inf"), 10**400)]
-        + [
-            {"lastLoss": value}
-            for value in (7, "", "yesterday", "2026-01-05T10:00:00", "0001-01-01T00:00+23:59")
-        ]
-        + [{"chargedNodes": value} for value in ("abc", 7, [1, None])],
-    )
-    def test_reads_nonsense_as_the_default(self, status: object) -> None:
-        """Missing or malformed fields fall back one by one; nothing raises."""
-        assert RebalanceState.from_json(status) == RebalanceState()
-
-    def test_keeps_the_good_fields_beside_bad_ones(self) -> None:
-        """One slip of the hand does not forget the rest."""
-        state = RebalanceState.from_json(
-            {"lost": True, "window": "many", "lastLoss": "2026-01-05T12:00:00+02:00"}
-        )
-        assert state == RebalanceState(lost=True, last_loss=NOW)
 
     @given(state=STATES, policy=POLICIES)
     def test_is_not_held_up_by_the_future(self, state: RebalanceState, policy: Policy) -> None:

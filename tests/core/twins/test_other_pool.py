@@ -7,14 +7,20 @@ from typing import Any
 import pytest
 
 from builders import NOW, rendered, source
-from core.twins.relief_world import BASE, DEFAULTS, RULES, SPOT, Cluster, N, calm, cluster, placed
+from core.twins.relief_world import BASE, DEFAULTS, MEASURED, RULES, SPOT, Cluster, N, calm, cluster, placed
 from splitter.core.actions import Scale
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import NodeStatus, Pool, SourceView
+from splitter.core.plan import PlanInput
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
+from splitter.core.split_status import ReliefMove, ReliefStatus
 from splitter.core.twins.move_limit import keeps_turn
+from splitter.core.twins.other_pool import in_other_pool
 
 UNASKED = source(N)
+HELD = "the counts stay as they are (splitter.io/freeze, splitter.io/dry-run)"
+ELSE = "Where that does not change, delete them when it suits you: new ones start where they belong"
 RESTED_TICKS = 200  # of ten seconds: more than relief rests
 
 
@@ -78,19 +84,101 @@ class TestPodsInTheOtherPool:
 
 class TestStays:
     @pytest.mark.parametrize(
-        ("source", "fit_spot"),
+        ("source", "fit_spot", "why"),
         [
-            (UNASKED, 0),  # nowhere to go, or nobody knows what spot nodes are
-            (asking(freeze="true"), 3),
-            (asking(dry_run="true"), 3),
-            (replace(UNASKED, max_surge=0), 3),  # no room for one more
+            # Nowhere to go, or nobody knows what spot nodes are.
+            (UNASKED, 0, "no spot node has room for them"),
+            (asking(freeze="true"), 3, f"{HELD}. {ELSE}"),
+            (asking(spot_max="8"), 3, f"web-spot may hold no more than 8. {ELSE}"),
+            (
+                replace(UNASKED, max_surge=0),
+                3,
+                f"its maxSurge is 0, so there is no room for one more. {ELSE}",
+            ),
         ],
     )
-    def test_where_it_has_to(self, source: SourceView, fit_spot: int) -> None:
-        """Nothing is written."""
-        one = restored(spot=1, source=source, fit_spot=fit_spot)
+    def test_where_it_has_to(self, source: SourceView, fit_spot: int, why: str) -> None:
+        """Nothing is written, and the Split says where they stand, why they stay and what to do."""
+        one = restored(spot=3, source=source, fit_spot=fit_spot)
         one.run()
         assert not one.written
+        about = f"pods of web-spot stay on on-demand nodes: {why}"
+        says = f"{about} (3: web-spot-0 on od-0, web-spot-1 on od-1 and 1 more)"
+        relief = one.status.relief
+        assert (relief.reason, relief.message) == (Reason.PODS_IN_OTHER_POOL.value, says)
+        note = next(note for note in one.planned().advice if note.reason is Reason.PODS_IN_OTHER_POOL)
+        assert (note.message, note.about, note.warning) == (says, about, False)
+        one.other_nodes = dict.fromkeys(Pool, frozenset())
+        one.run(1)
+        assert one.status.relief == ReliefStatus(), "nothing is said of those that stand where they belong"
+
+    def test_in_a_dry_run(self) -> None:
+        """Nothing is written; an Event says why, since the status stays as it is."""
+        one = restored(spot=1, source=asking(dry_run="true"))
+        one.run()
+        assert not one.written
+        assert [note.about for note in one.planned().advice if note.reason is Reason.PODS_IN_OTHER_POOL]
+
+    def test_beside_what_relief_says(self) -> None:
+        """Where relief is asked for, its state is the reason, and both stand in the message."""
+        one = restored(on_demand=1, source=asking(relief="cpu=85", on_demand_max="2"), hot=MEASURED)
+        one.run(1)
+        relief = one.status.relief
+        assert relief.reason == Reason.NODES_HOT.value
+        assert relief.message == (
+            f"pods of web-on-demand stay on spot nodes: web-on-demand may hold no more than 2. {ELSE}"
+            " (1: web-on-demand-0 on spot-0); its replicas stand on hot nodes (hot-1)"
+        )
+
+    def test_while_something_else_is_done(self) -> None:
+        """The Split says so, and no Event: it passes."""
+        one = restored(spot=1)
+        one.source = replace(one.source, replicas=N + 2)
+        planned = one.planned()
+        assert planned.actions
+        assert planned.relief is not None
+        assert "they wait until nothing else is done with their workload" in planned.relief.message
+        assert Reason.PODS_IN_OTHER_POOL not in {note.reason for note in planned.advice}
+
+    def test_beside_one_that_bears_a_cost_as_low_as_ours(self) -> None:
+        """Whoever its ReplicaSet would take first anyway is the only one that can be replaced."""
+        one = restored(spot=3)
+        one.pods[Pool.SPOT][2] = replace(one.pods[Pool.SPOT][2], deletion_cost="-2000")
+        (begun,) = one.planned().notes
+        assert "web-spot-2 is to leave" in begun.message
+        one.other_nodes[Pool.SPOT] = frozenset({"od-0", "od-1"})
+        planned = one.planned()
+        assert not planned.actions
+        assert planned.relief is not None
+        assert "another replica has as low a pod-deletion-cost" in planned.relief.message
+
+    def test_many_are_asked_about_as_one(self) -> None:
+        """What holds a pod holds all of its twin: asked of each of a thousand, a reconcile took seconds."""
+        one = restored(on_demand=1, spot=SPOT)
+        observed = one.observed()
+        this = PlanInput(observed, one.source, policy_in_force(observed, DEFAULTS), rendered(), RULES)
+        assert [(twin.pool, len(pods), waits) for twin, pods, waits in in_other_pool(this)] == [
+            (Pool.ON_DEMAND, 1, ""),
+            (Pool.SPOT, SPOT, ""),
+        ]
+
+    @pytest.mark.parametrize(
+        ("fields", "rests"),
+        [
+            ({}, True),
+            ({"aim": Aim.COOL}, False),
+            ({"pool": "on-demand"}, False),
+            ({"taken_back": False}, False),
+            ({"ended": NOW - timedelta(seconds=1_801)}, False),
+            ({"ended": NOW + timedelta(days=400)}, False),  # a Split that somebody has edited
+        ],
+    )
+    def test_after_what_was_taken_back_of_its_own(self, fields: dict[str, Any], *, rests: bool) -> None:
+        """Its twin rests for half an hour; other moves are no reason to."""
+        ended = ReliefMove(NOW, "spot", "p", "u", "n", "nu", 8, NOW, ended=NOW, taken_back=True, aim=Aim.POOL)
+        one = restored(spot=1)
+        one.status = replace(one.status, relief=ReliefStatus(moves=(replace(ended, **fields),)))
+        assert bool(one.planned().actions) is not rests
 
     def test_while_it_is_not_available(self) -> None:
         """What does not serve is the twin's to replace, not ours."""
@@ -106,6 +194,7 @@ class TestStays:
         assert calm(one)
         assert "uid-web-spot-0" in one.uids
         (move,) = one.status.relief.moves
+        assert move.ended is not None
         assert (move.aim, move.taken_back) == (Aim.POOL, True)
         assert one.said[-1].endswith("goes, the new replica stands in the other pool, too")
         raises = [one for one in one.written if isinstance(one, Scale) and one.replicas > one.was]
@@ -113,6 +202,9 @@ class TestStays:
         one.lands_on = "cool-1"
         one.run(RESTED_TICKS)
         assert "uid-web-spot-0" in one.uids, "as it stood then, so it stands for a day"
+        tomorrow = f"{move.ended + timedelta(days=1):%Y-%m-%d %H:%MZ}"
+        tried = f"the last try was taken back (ReliefUndone), and the next is made from {tomorrow} on"
+        assert tried in one.status.relief.message
         one.now += timedelta(days=1)
         one.run(20)
         assert calm(one)
@@ -133,7 +225,10 @@ class TestStays:
         waits = replace(one.observed(), others_moving=1)
         policy = policy_in_force(waits, DEFAULTS)
         rules = replace(RULES, max_concurrent_moves=1)
-        assert not plan(waits, policy, rendered(), rules).actions
+        planned = plan(waits, policy, rendered(), rules)
+        assert not planned.actions
+        assert planned.relief is not None
+        assert "they wait for their turn (max_concurrent_moves)" in planned.relief.message
         begun = plan(replace(waits, others_moving=0), policy, rendered(), rules)
         assert begun.actions
         assert keeps_turn(begun, had=False)

@@ -1,0 +1,95 @@
+"""How a move of a member ended, and how long the next one waits for it."""
+
+from typing import Any
+
+import pytest
+
+from builders import NOW, ago
+from core.placement.placed_members import MAJORITY, OD, SPOT, member, observed
+from splitter.core.model import NodeStatus, Pool
+from splitter.core.placement.members import Member
+from splitter.core.placement.outcome import judged, rest
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import Tuning
+from splitter.core.split_status import RebalanceState
+
+TO_SPOT = RebalanceState(moved=0, moved_uid="uid-before", last_step=ago(50), failed_moves=1, failed_covers=1)
+UP = RebalanceState(
+    moved=0, moved_uid="uid-before", moved_up=True, last_step=ago(50), failed_moves=1, failed_covers=1
+)
+STUCK: dict[str, Any] = {"unschedulable_since": ago(3600)}
+
+
+class TestJudged:
+    @pytest.mark.parametrize(
+        ("state", "now", "why"),
+        [
+            (TO_SPOT, member(0, OD, born=Pool.SPOT), "the scheduler chose on-demand node od-0"),
+            (UP, member(0, SPOT, born=Pool.ON_DEMAND), "the scheduler chose spot node spot-0"),
+            (TO_SPOT, member(0, OD, NodeStatus.DOOMED, born=Pool.SPOT), "the scheduler chose on-demand node"),
+            (TO_SPOT, member(0, SPOT, NodeStatus.UNBOUND, born=Pool.SPOT, **STUCK), "and found no node"),
+            (TO_SPOT, member(0, SPOT), "was created without the label of policy splitter-placement"),
+        ],
+    )
+    def test_in_vain(self, state: RebalanceState, now: Member, why: str) -> None:
+        """It is said once, and counted for the pool that it was to go to."""
+        after, note = judged(observed(now), MAJORITY, state)
+        assert note is not None
+        assert (note.reason, note.warning) == (Reason.MOVE_UNDONE, True)
+        assert why in note.message
+        up = state.moved_up
+        assert (after.failed_moves, after.failed_covers) == ((1, 2) if up else (2, 1))
+        assert after.last_step == (NOW if up else state.last_step), "to find no node takes the whole grace"
+        assert (after.moved, after.unplaced) == (None, now.born is None)
+
+    @pytest.mark.parametrize(
+        ("state", "now", "failed"),
+        [
+            (TO_SPOT, member(0, SPOT, born=Pool.SPOT), (0, 1)),
+            (UP, member(0, OD, born=Pool.ON_DEMAND), (1, 0)),
+        ],
+    )
+    def test_as_it_was_meant(self, state: RebalanceState, now: Member, failed: tuple[int, int]) -> None:
+        """When it serves there; moves to the other pool are not proven by it."""
+        after, note = judged(observed(now), MAJORITY, state)
+        assert note is None
+        assert (after.moved, after.failed_moves, after.failed_covers) == (None, *failed)
+
+    @pytest.mark.parametrize(
+        "now",
+        [
+            member(0, SPOT, born=Pool.SPOT, ready_since=None),
+            member(0, SPOT, NodeStatus.UNBOUND, born=Pool.SPOT, unschedulable_since=ago(5)),
+            member(0, OD, uid="uid-before"),
+            Member(0, None),
+        ],
+    )
+    def test_not_yet(self, now: Member) -> None:
+        """While it starts, waits for a node, or is the old one still."""
+        assert judged(observed(now), MAJORITY, TO_SPOT) == (TO_SPOT, None)
+
+    def test_of_a_member_that_is_none_any_more(self) -> None:
+        """Scaled away: how it ended is nobody's business."""
+        after, note = judged(observed(member(1, SPOT)), MAJORITY, TO_SPOT)
+        assert (after.moved, note) == (None, None)
+        assert (after.failed_moves, after.failed_covers) == (1, 1)
+
+    def test_of_nothing(self) -> None:
+        """No move, or one of which nobody knows when it was."""
+        for state in (RebalanceState(), RebalanceState(moved=0)):
+            assert judged(observed(member(0, OD)), MAJORITY, state) == (state, None)
+
+
+class TestRest:
+    TUNING = Tuning(step_interval_s=60.0, soak_max_s=600.0)
+
+    @pytest.mark.parametrize(("failed", "rest_s"), [(0, 60.0), (1, 120.0), (2, 240.0), (30, 600.0)])
+    def test_to_spot_doubles_to_the_longest_soak(self, failed: int, rest_s: float) -> None:
+        """For each in a row that ended elsewhere."""
+        assert rest(RebalanceState(failed_moves=failed, failed_covers=9), self.TUNING, Pool.SPOT) == rest_s
+
+    def test_to_on_demand_is_none_but_after_a_failure(self) -> None:
+        """Safety does not wait; one that leaves a member without a node does."""
+        assert rest(RebalanceState(failed_moves=9), self.TUNING, Pool.ON_DEMAND) == 0.0
+        assert rest(RebalanceState(failed_covers=1), self.TUNING, Pool.ON_DEMAND) == 120.0
+        assert rest(RebalanceState(failed_covers=6), self.TUNING, Pool.ON_DEMAND) > 600.0
