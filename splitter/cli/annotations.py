@@ -1,7 +1,7 @@
 """Reads `KEY=VALUE` from the command line as annotations, and annotations as a policy.
 
 `simulate` and `render` share it. The sentences are the controller's own; a fault is a `ValueError`, which
-the verb shows on standard error (`exits.told_faults`) before it ends with exit code 1.
+the verb shows on standard error (`exits.faults_as_sentences`) before it ends with exit code 1.
 """
 
 from collections.abc import Iterable, Mapping

@@ -14,7 +14,7 @@ import typer
 
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
-from splitter.cli.exits import Exit, told_faults
+from splitter.cli.exits import Exit, faults_as_sentences
 from splitter.cli.explain import explained
 from splitter.cli.plan import lines_of_plan
 from splitter.core.errors import SplitterError
@@ -40,7 +40,7 @@ def dashboard(
 
     Exit code 0; 1 when the port is taken or the cluster does not answer.
     """
-    with told_faults("dashboard"):
+    with faults_as_sentences("dashboard"):
         played = read_trace(trace) if trace is not None else None
     with suppress(KeyboardInterrupt):  # how it ends
         asyncio.run(_run(cluster, port, played, open_=open_))

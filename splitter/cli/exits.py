@@ -45,7 +45,7 @@ MEANINGS: Final = {
 
 
 @contextmanager
-def told_faults(verb: str) -> Iterator[None]:
+def faults_as_sentences(verb: str) -> Iterator[None]:
     """End the verb with a sentence on standard error where the block raises ValueError or OSError.
 
     A file that cannot be read or written comes with its name.

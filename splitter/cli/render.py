@@ -20,7 +20,7 @@ from splitter.cli.annotations import PolicyFault, policy_of, read_annotations
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
-from splitter.cli.exits import Exit, told_faults
+from splitter.cli.exits import Exit, faults_as_sentences
 from splitter.cli.manifests import Document, read_documents
 from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
@@ -72,7 +72,7 @@ def render(
     if diff and workload is None:
         raise typer.BadParameter("--diff compares with a cluster: name a workload, such as deploy/web")
     pools = [pool] if pool else list(Pool)
-    with told_faults("render"):
+    with faults_as_sentences("render"):
         over = read_annotations(annotation)
         if workload is None:
             text = asyncio.run(_of_file(str(file), pools, over, templates, cluster.settings_file))

@@ -13,7 +13,7 @@ from typing import Literal
 import typer
 
 from splitter.cli.annotations import Named, policy_of, read_annotations, read_named
-from splitter.cli.exits import told_faults
+from splitter.cli.exits import faults_as_sentences
 from splitter.cli.progress import progress
 from splitter.core.labels_annotations.policy import Policy
 from splitter.simulate.contenders import Rebalancing
@@ -75,7 +75,7 @@ def simulate(
         spot_price=spot_price,
         slots_per_node=replicas_per_node,
     )
-    with told_faults("simulate"):
+    with faults_as_sentences("simulate"):
         played = read_trace(trace) if trace is not None else parse_outage(outage or "")
         asked = _asked(annotation, policy)
         results = _play(played, asked, given)

@@ -12,7 +12,7 @@ import typer
 
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
-from splitter.cli.exits import told_faults
+from splitter.cli.exits import faults_as_sentences
 from splitter.cli.progress import Tell, progress
 from splitter.cli.suggestions import Suggestion, Suggestions, as_json, as_lines
 from splitter.cli.target import Target
@@ -43,7 +43,7 @@ def suggest(
 
     Exit code 0, also when nothing can be split; 1 when the trace or the cluster cannot be read.
     """
-    with told_faults("suggest"):
+    with faults_as_sentences("suggest"):
         history = history_of(read_trace(trace), ()) if trace is not None else None
     target = cluster.target(None)
     with progress() as tell:
