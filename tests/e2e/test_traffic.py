@@ -82,5 +82,5 @@ def test_lost_requests_are_told(stage: Stage) -> None:
     failures = traffic.stop().failures
     # A connection that is kept may by chance lead to a machine that lives.
     assert {"pod", "service"} <= {failure.way for failure in failures}
-    assert {node_status[failure.pod] for failure in failures} == {doomed}
+    assert [str(failure) for failure in failures if node_status.get(failure.pod) != doomed] == []
     assert failures[0].at >= began.wall_s - 1  # one that the dying machine did not answer any more

@@ -37,8 +37,11 @@ type result struct {
 	Address string  `json:"address"`
 	Pod     string  `json:"pod"`
 	Reason  string  `json:"failed"`
-	port    int
+	port    atomic.Uint32
 }
+
+// asked is the key by which a dialler finds the request that it dials for.
+type asked struct{}
 
 type tally struct {
 	At     int64          `json:"second"` // since 1970
@@ -53,7 +56,8 @@ type loader struct {
 	lock    sync.Mutex
 	out     *json.Encoder
 	seconds map[int64]*tally
-	lost    []result // failed, and their pod is not known yet
+	asking  map[*result]bool // through the Service, and not answered yet
+	lost    []*result        // failed, and their pod is not known yet
 	port    atomic.Uint32
 }
 
@@ -69,7 +73,7 @@ func load() {
 	rate := flag.Int("rate", 200, "requests a second, all ways together")
 	timeout := flag.Duration("timeout", 2*time.Second, "after which a request has failed")
 	flag.Parse()
-	l := &loader{timeout: *timeout, out: json.NewEncoder(os.Stdout), seconds: map[int64]*tally{}}
+	l := &loader{timeout: *timeout, out: json.NewEncoder(os.Stdout), seconds: map[int64]*tally{}, asking: map[*result]bool{}}
 	l.slices = follow(*api, *name, *ca, *token, *called)
 	l.port.Store(uint32(time.Now().UnixNano()))
 	ways := []way{{"pod", true, l.client(false)}, {"pod, keep-alive", true, l.client(true)}}
@@ -125,8 +129,8 @@ func (l *loader) client(keep bool) *http.Client {
 		for {
 			port := 10000 + int(l.port.Add(1)%50000)
 			dialer := net.Dialer{Timeout: l.timeout, LocalAddr: &net.TCPAddr{Port: port}, Control: reuse}
-			if one, ok := ctx.Value(result{}).(*result); ok {
-				one.port = port
+			if one, ok := ctx.Value(asked{}).(*result); ok {
+				one.port.Store(uint32(port))
 			}
 			connection, err := dialer.DialContext(ctx, network, address)
 			if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -144,11 +148,16 @@ func (l *loader) send(one way, service string, turn int) {
 	asked := &result{At: float64(began.UnixNano()) / 1e9, Way: one.name, Address: service}
 	if one.direct {
 		asked.Address, asked.Pod = l.slices.pick(turn)
+	} else {
+		l.lock.Lock()
+		l.asking[asked] = true
+		l.lock.Unlock()
 	}
 	answered, err := l.ask(one.client, asked)
 	asked.Took = time.Since(began).Seconds()
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	delete(l.asking, asked)
 	second := l.second(began.Unix())
 	second.Sent[one.name]++
 	if err == nil {
@@ -158,20 +167,20 @@ func (l *loader) send(one way, service string, turn int) {
 	second.Failed[one.name]++
 	asked.Reason = reason(err)
 	if asked.Pod == "" {
-		l.lost = append(l.lost, *asked)
+		l.lost = append(l.lost, asked)
 	} else {
 		_ = l.out.Encode(asked)
 	}
 }
 
-func (l *loader) ask(client *http.Client, asked *result) (string, error) {
-	if asked.Address == "" {
+func (l *loader) ask(client *http.Client, one *result) (string, error) {
+	if one.Address == "" {
 		return "", errors.New("no pod is ready")
 	}
-	got := func(info httptrace.GotConnInfo) { asked.port = info.Conn.LocalAddr().(*net.TCPAddr).Port }
-	ctx := context.WithValue(context.Background(), result{}, asked)
+	got := func(info httptrace.GotConnInfo) { one.port.Store(uint32(info.Conn.LocalAddr().(*net.TCPAddr).Port)) }
+	ctx := context.WithValue(context.Background(), asked{}, one)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: got})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+asked.Address+"/", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+one.Address+"/", nil)
 	if err != nil {
 		return "", err
 	}
@@ -214,13 +223,15 @@ func (l *loader) tell(until int64) int {
 // A connection to an address, from a port of ours. The kernel remembers the last ones of others from that port.
 type connection struct{ to, port string }
 
-// find asks the kernel where the lost requests went: the Service's address was changed into a pod's.
+// find asks the kernel where requests went: the Service's address was changed into a pod's. It is asked of those
+// that wait, too: kube-proxy has the kernel forget the connections to a pod that it takes out of a Service.
 func (l *loader) find() {
 	l.lock.Lock()
 	lost := l.lost
 	l.lost = nil
+	waiting := len(l.asking)
 	l.lock.Unlock()
-	if len(lost) == 0 {
+	if len(lost)+waiting == 0 {
 		return
 	}
 	went := map[connection]string{} // -> the address that answers, or does not
@@ -234,13 +245,21 @@ func (l *loader) find() {
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	for one := range l.asking {
+		l.name(one, went)
+	}
 	for _, one := range lost {
-		if address := went[connection{one.Address, fmt.Sprint(one.port)}]; address != "" {
-			if one.Pod = l.slices.pod(address); one.Pod == "" {
-				one.Pod = address
-			}
-		}
+		l.name(one, went)
 		_ = l.out.Encode(one)
+	}
+}
+
+// name notes the pod that a request went to, or its address, where that is known.
+func (l *loader) name(one *result, went map[connection]string) {
+	if address := went[connection{one.Address, fmt.Sprint(one.port.Load())}]; address != "" && one.Pod == "" {
+		if one.Pod = l.slices.pod(address); one.Pod == "" {
+			one.Pod = address
+		}
 	}
 }
 
