@@ -52,6 +52,22 @@ def test_spot_is_asked_for() -> None:
     assert spec(story) == (2, 8)
 
 
+def test_a_dead_node_does_not_get_one_after_the_other() -> None:
+    """What tolerates everything is bound to it again: each time it is tried after twice as long."""
+    story = Story("The only spot node falls silent, and has room", spot_nodes=1)
+    story.cluster.tolerates_silence = story.cluster.tolerates_everything = True
+    story.cluster.nodes["spot-a"].slots = 40
+    story.label(on_demand_base="2")
+    story.wait(600)
+    story.cluster.unready("spot-a")
+    story.happens("it falls silent")
+    on_spot = sum(pod.node == "spot-a" for pod in story.cluster.pods.values())
+    look(story, 6 * 3600)
+    assert story.available() == 10
+    ended = sum(not pod.active for pod in story.cluster.pods.values())
+    assert on_spot < ended <= on_spot + 6
+
+
 @pytest.mark.parametrize("node", ["od-1", "spot-a"])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_what_is_about_to_go_for_ever(node: str, *, frozen: bool) -> None:
