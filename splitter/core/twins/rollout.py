@@ -221,17 +221,15 @@ def kept_numbers(twin: TwinView) -> tuple[int, int]:
 def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
     """Fall back to what the source's own strategy allows when surge pods cannot be placed, or made (H64)."""
     source = where.source
+    spare = where.available - (source.replicas - source.max_unavailable)
     for pool in order:
         twin = pair[pool]
-        share = min(
-            source.max_unavailable,
-            max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas)),
-        )
+        share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
+        share = min(share, source.max_unavailable, spare)
         why = _without_place(twin, where)
         # A twin of few has as many surge replicas as it is to have: those of the old template tell.
         mid_roll = any(rs.spec_replicas for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
-        allowed = share > 0 and where.available - share >= source.replicas - source.max_unavailable
-        if mid_roll and why and twin.max_unavailable == 0 and allowed:
+        if mid_roll and why and twin.max_unavailable == 0 and share > 0:
             message = (
                 f"{twin.name}: {why} for {where.grace_s:.0f} s;"
                 f" going on with maxUnavailable {share}, as the source's own strategy allows"

@@ -180,6 +180,15 @@ class TestAStuckRoll:
         stuck_twin = twin_of(Pool.SPOT, [old, new], template="v2", updated=2, spec_replicas=6)
         assert next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), WHERE) is None
 
+    @pytest.mark.parametrize(("available", "share"), [(10, 3), (8, 3), (7, 2), (6, 1), (5, None)])
+    def test_takes_what_is_left_above_n_less_u(self, available: int, share: int | None) -> None:
+        """As many as its share of U: where others are missing already, fewer."""
+        sets = [replica_set("old", 6, pods(6)), replica_set("new", 2, pods(stuck=2), template="v2")]
+        stuck_twin = twin_of(Pool.SPOT, sets, template="v2", updated=2, spec_replicas=6)
+        where = replace(WHERE, source=source(max_unavailable=5), available=available)
+        result = next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), where)
+        assert (result.max_unavailable if isinstance(result, Roll) else None) == share
+
     @pytest.mark.parametrize("cause", ["of-the-pod", "of-all-nodes"])
     def test_room_would_not_help(self, cause: str) -> None:
         """An old replica that went would make room for nobody: it stays."""
