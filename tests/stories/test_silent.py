@@ -115,3 +115,25 @@ def test_a_roll_that_finds_no_node() -> None:
     story.unlabel()
     look(story, 600)
     assert traces(story.cluster) == []
+
+
+def test_a_roll_whose_replicas_are_dead() -> None:
+    """A node falls silent under the surge: the roll goes on with the source's own maxUnavailable (H64)."""
+    story = Story("A node falls silent in a roll", surge=3, unavailable=2)
+    story.cluster.tolerates_silence = True
+    story.label(on_demand_base="2")
+    story.wait(900)
+    story.set_image("v2")
+    story.wait(15)
+    [name] = {
+        pod.node
+        for pod in story.cluster.pods.values()
+        if pod.template == "v2|spot" and pod.ready_since is None and pod.node == "spot-b"
+    }
+    story.cluster.unready(name or "")
+    story.happens("spot-b falls silent")
+    look(story, 2 * 3600)
+    assert spec(story) == (2, 8)
+    assert story.available() == 10
+    assert {pod.template.partition("|")[0] for pod in story.cluster.pods.values() if pod.active} == {"v2"}
+    assert story.promises.least_available >= 8

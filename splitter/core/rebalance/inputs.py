@@ -14,7 +14,7 @@ from splitter.core.model import NodeStatus, Observation, PodView, SourceView, Tw
 from splitter.core.rebalance import RebalanceInput
 
 # So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
-_SILENT_S = 360.0
+SILENT_S = 360.0
 _SILENT_MAX_S = 86_400.0
 
 
@@ -109,7 +109,7 @@ def _is_silent(pod: PodView, observed: Observation) -> bool:
     if since is None:
         return False
     lost = observed.rebalance.last_loss or since
-    waits_s = min(max(_SILENT_S, seconds_between(lost, since)), _SILENT_MAX_S)
+    waits_s = min(max(SILENT_S, seconds_between(lost, since)), _SILENT_MAX_S)
     return seconds_between(max(lost, since), observed.now) > waits_s
 
 
