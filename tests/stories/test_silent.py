@@ -83,6 +83,22 @@ def test_what_is_about_to_go_for_ever(node: str, *, frozen: bool) -> None:
     assert story.available() == 10 or frozen
 
 
+def test_another_that_would_go_first() -> None:
+    """A user's own deletion cost is as low as ours: given back at once, a doomed one would stay in its place."""
+    story = Story("A notice beside pods that are to go first")
+    story.label(on_demand_base="2")
+    story.wait(600)
+    for pod in story.cluster.pods.values():
+        pod.cost = "-2000" if pod.node == "od-1" else None
+    story.notice("spot-a")
+    story.unlabel()
+    story.wait(30)
+    assert traces(story.cluster)
+    story.wait(90)
+    assert traces(story.cluster) == []
+    assert story.available() == 10
+
+
 @pytest.mark.parametrize("spot_nodes", [1, 3])
 def test_it_is_given_back(spot_nodes: int) -> None:
     """As soon as what was lost is covered: the dead may stay for ever."""
