@@ -84,7 +84,7 @@ def test_what_is_about_to_go_for_ever(node: str, *, frozen: bool) -> None:
 
 
 def test_another_that_would_go_first() -> None:
-    """A user's own deletion cost is as low as ours: given back at once, a doomed one would stay in its place."""
+    """A user's own deletion cost is as low as ours: given back at once, a doomed one would stay."""
     story = Story("A notice beside pods that are to go first")
     story.label(on_demand_base="2")
     story.wait(600)
