@@ -21,6 +21,7 @@ from splitter.core.errors import SplitterError
 from splitter.core.names import Key
 from splitter.kube.client import ApiError
 from splitter.kube.records import SplitRecord
+from splitter.report.meanings import meanings
 from splitter.simulate.trace import Trace, read_trace
 
 _PORT_MAX = 65_535
@@ -42,6 +43,7 @@ def dashboard(
     """
     with faults_as_sentences("dashboard"):
         played = read_trace(trace) if trace is not None else None
+        meanings()  # an installation without its page is no matter of each view
     with suppress(KeyboardInterrupt):  # how it ends
         asyncio.run(_run(cluster, port, played, open_=open_))
 

@@ -16,7 +16,7 @@ import typer
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
-from splitter.cli.exits import Exit
+from splitter.cli.exits import Exit, faults_as_sentences
 from splitter.cli.splits import key_of, read_splits, status_of
 from splitter.cli.target import Target
 from splitter.cli.wrapping import wrapped
@@ -29,7 +29,7 @@ from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.core.start_times import gap_note, quantile
 from splitter.kube.client import Json
 from splitter.kube.paths import workload
-from splitter.report.meanings import MEANINGS
+from splitter.report.meanings import meanings
 from splitter.report.printable import printable
 
 _COLUMNS = 80
@@ -62,7 +62,9 @@ def explain(
         sys.stderr.write(f"{target.words} {_why_not(target, source)}\n")
         raise typer.Exit(Exit.NOT_SPLIT)
     ordinals = (split.get("spec") or {}).get("onDemandOrdinals")
-    typer.echo("\n".join(map(printable, explained(key_of(split), status_of(split), ordinals))))
+    with faults_as_sentences("explain"):
+        lines = explained(key_of(split), status_of(split), ordinals)
+    typer.echo("\n".join(map(printable, lines)))
 
 
 async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | None]:
@@ -179,7 +181,7 @@ def _faults(status: SplitStatus) -> Iterator[str]:
 
 def _remedy(reason: str) -> str:
     """Return what to do about a reason, without the page's links; empty where there is nothing to do."""
-    meaning = MEANINGS.get(Reason(reason)) if reason in set(Reason) else None
+    meaning = meanings().get(Reason(reason)) if reason in set(Reason) else None
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", meaning.remedy) if meaning else ""
 
 

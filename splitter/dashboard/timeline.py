@@ -4,17 +4,18 @@ Pure: moments and decisions in, markup out. Every text of others is escaped. Sha
 apart, not colours alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum, unique
+from functools import cache
 
 from markupsafe import Markup, escape
 
 from splitter.core.reasons import Reason
 from splitter.core.split_status import PastDecision
 from splitter.dashboard.history import Moment
-from splitter.report.meanings import MEANINGS
+from splitter.report.meanings import meanings
 
 _WIDTH, _LEFT, _RIGHT = 960, 44, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
@@ -60,14 +61,17 @@ _SORTS = {
     "Templates and rollouts": Sort.ROLL,
     "Refusals and bad input": Sort.TROUBLE,
 }
-_BY_REASON = {reason.value: _SORTS[meaning.section] for reason, meaning in MEANINGS.items()} | {
-    reason.value: Sort.LOSS for reason in _LOSSES
-}
+
+
+@cache
+def _by_reason() -> Mapping[str, Sort]:
+    sorts = {reason.value: _SORTS[meaning.section] for reason, meaning in meanings().items()}
+    return sorts | {reason.value: Sort.LOSS for reason in _LOSSES}
 
 
 def sort_of(decision: PastDecision) -> Sort:
     """Return what a decision is about."""
-    return _BY_REASON.get(decision.reason, Sort.MOVE)
+    return _by_reason().get(decision.reason, Sort.MOVE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ remedy beside what is not as it should be; the dashboard tells decisions apart b
 What is decided, and whether it is a Warning, is decided where the reason is said (docs/adr/0085).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
 
 from splitter.bundled import bundled_path
 from splitter.core.reasons import Reason
@@ -41,4 +41,7 @@ def read_meanings(page: str) -> Iterator[tuple[Reason, Meaning]]:
             yield Reason(row["reason"].strip("`")), meaning
 
 
-MEANINGS: Final = dict(read_meanings(bundled_path("docs/reference/reasons.md").read_text(encoding="utf-8")))
+@cache
+def meanings() -> Mapping[Reason, Meaning]:
+    """Return what the page says, read once. Raises FileNotFoundError where it is not installed."""
+    return dict(read_meanings(bundled_path("docs/reference/reasons.md").read_text(encoding="utf-8")))

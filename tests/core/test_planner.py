@@ -116,6 +116,20 @@ class TestABadTemplateInALoss:
         assert not result.raises
         assert (RestoreTemplate in kinds(result)) is restored
 
+    @pytest.mark.parametrize(("good", "bad", "restored"), [(7, 2, True), (8, 1, False)])
+    def test_where_a_raise_was_spread_over_it(self, *, good: int, bad: int, restored: bool) -> None:
+        """Without a surge N - U is enough for a roll, but not for the cover that never comes up."""
+        sets = [
+            replica_set("web-on-demand-1", of=pods(good)),
+            replica_set("web-on-demand-2", of=pods(starting=bad), template="v2"),
+        ]
+        rolling = twin_of(Pool.ON_DEMAND, sets, template="v2", updated=bad, max_surge=0, max_unavailable=1)
+        within = source(template_hash="v2", max_surge=0, max_unavailable=2)
+        spot = twin(Pool.SPOT, pods(1, doomed=5))
+        result = planned(at_rest(source=within, on_demand=rolling, spot=spot), "v2")
+        assert not result.raises
+        assert (RestoreTemplate in kinds(result)) is restored
+
 
 class TestThePolicyInForce:
     """Bad input moves nothing."""

@@ -1,12 +1,14 @@
 """What docs/reference/reasons.md says of each reason, and how it is read."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
 from splitter.bundled import bundled_path
 from splitter.core.reasons import Reason
-from splitter.report.meanings import MEANINGS, Meaning, read_meanings
+from splitter.report.meanings import Meaning, meanings, read_meanings
 
 PAGE = bundled_path("docs/reference/reasons.md").read_text(encoding="utf-8")
 
@@ -22,20 +24,43 @@ class TestThePage:
     def test_has_a_table_in_each_section(self) -> None:
         """No heading is without reasons, and no reason without a heading."""
         headings = re.findall(r"^## (.*)$", PAGE, flags=re.MULTILINE)
-        assert list(dict.fromkeys(meaning.section for meaning in MEANINGS.values())) == headings
+        assert list(dict.fromkeys(meaning.section for meaning in meanings().values())) == headings
 
     @pytest.mark.parametrize("reason", Reason)
     def test_says_what_a_reason_means(self, reason: Reason) -> None:
         """In a sentence, under the type of an Event or none."""
-        meaning = MEANINGS[reason]
+        meaning = meanings()[reason]
         assert meaning.means.endswith(".")
         assert meaning.event in {"Normal", "Warning", ""}
         assert "  " not in f"{meaning.means}{meaning.remedy}"
 
-    @pytest.mark.parametrize("reason", [one for one in Reason if MEANINGS[one].event == "Warning"])
+    @pytest.mark.parametrize("reason", [one for one in Reason if meanings()[one].event == "Warning"])
     def test_says_what_to_do_about_a_warning(self, reason: Reason) -> None:
         """A Warning means that somebody should look; this says at what."""
-        assert MEANINGS[reason].remedy or reason is Reason.ON_DEMAND_DOOMED
+        assert meanings()[reason].remedy or reason is Reason.ON_DEMAND_DOOMED
+
+
+class TestAnInstallationWithoutIt:
+    """It is broken, and says so where the page is needed; all else goes on."""
+
+    @pytest.mark.parametrize(
+        ("words", "code", "says"),
+        [
+            (["--help"], 0, ""),
+            (["dashboard"], 1, "splitter dashboard: docs/reference/reasons.md is missing from"),
+        ],
+        ids=["help", "dashboard"],
+    )
+    def test_ends_with_a_sentence(self, words: list[str], code: int, says: str) -> None:
+        """No traceback, and none at all for who asks which verbs there are."""
+        script = (
+            "import sys, splitter.bundled; splitter.bundled._roots = list;"
+            f" sys.argv = {['splitter', *words]!r}; from splitter.cli import main; main()"
+        )
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert ended.returncode == code
+        assert ended.stderr.startswith(says)
+        assert ended.stderr.count("\n") == (1 if says else 0)
 
 
 class TestReading:

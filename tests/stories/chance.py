@@ -36,6 +36,7 @@ class Life:
         self.cluster = Cluster(dice.randint(0, 8), dice.choice([0, 1, 1, 2, 3]), dice.randint(0, 2))
         self.cluster.start_s, self.cluster.stop_s = dice.choice([1, 5, 20]), dice.choice([1, 5])
         self.cluster.tolerates_silence = seed % 4 == 0
+        self.cluster.tolerates_everything = seed % 8 == 0
         self.cluster.stalls_as_kubernetes = False  # it would stop a life that splitter has no part in
         self.promises = Promises(self.cluster)
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))

@@ -146,6 +146,8 @@ class Cluster:
         """How long a notice lasts, as the nodes' provider has it; pods are given 30 s to end."""
         self.tolerates_silence = False
         """Pods tolerate for ever that their node says nothing."""
+        self.tolerates_everything = False
+        """Pods are bound to such a node as to any other."""
         self.spot_taint = ""
         """A taint on all spot nodes that pods do not tolerate: new ones do not go there."""
         self.nodes: dict[str, Node] = {}

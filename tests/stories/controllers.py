@@ -248,7 +248,7 @@ def schedule(cluster: Cluster) -> bool:
         fitting = [
             node
             for node in cluster.nodes.values()
-            if node.ready
+            if (node.ready or cluster.tolerates_everything)
             and not node.doomed
             and used.get(node.name, 0) < node.slots
             and (pod.pool is None or node.spot == (pod.pool.value == "spot"))

@@ -52,6 +52,22 @@ def test_spot_is_asked_for() -> None:
     assert spec(story) == (2, 8)
 
 
+def test_a_dead_node_does_not_get_one_after_the_other() -> None:
+    """What tolerates everything is bound to it again: each time it is tried after twice as long."""
+    story = Story("The only spot node falls silent, and has room", spot_nodes=1)
+    story.cluster.tolerates_silence = story.cluster.tolerates_everything = True
+    story.cluster.nodes["spot-a"].slots = 40
+    story.label(on_demand_base="2")
+    story.wait(600)
+    story.cluster.unready("spot-a")
+    story.happens("it falls silent")
+    on_spot = sum(pod.node == "spot-a" for pod in story.cluster.pods.values())
+    look(story, 6 * 3600)
+    assert story.available() == 10
+    ended = sum(not pod.active for pod in story.cluster.pods.values())
+    assert on_spot < ended <= on_spot + 6
+
+
 @pytest.mark.parametrize("node", ["od-1", "spot-a"])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_what_is_about_to_go_for_ever(node: str, *, frozen: bool) -> None:
@@ -65,6 +81,22 @@ def test_what_is_about_to_go_for_ever(node: str, *, frozen: bool) -> None:
     assert traces(story.cluster) == []
     assert len([pod for pod in story.cluster.pods.values() if pod.active]) == 10
     assert story.available() == 10 or frozen
+
+
+def test_another_that_would_go_first() -> None:
+    """A user's own deletion cost is as low as ours: given back at once, a doomed one would stay."""
+    story = Story("A notice beside pods that are to go first")
+    story.label(on_demand_base="2")
+    story.wait(600)
+    for pod in story.cluster.pods.values():
+        pod.cost = "-2000" if pod.node == "od-1" else None
+    story.notice("spot-a")
+    story.unlabel()
+    story.wait(30)
+    assert traces(story.cluster)
+    story.wait(90)
+    assert traces(story.cluster) == []
+    assert story.available() == 10
 
 
 @pytest.mark.parametrize("spot_nodes", [1, 3])
@@ -99,3 +131,25 @@ def test_a_roll_that_finds_no_node() -> None:
     story.unlabel()
     look(story, 600)
     assert traces(story.cluster) == []
+
+
+def test_a_roll_whose_replicas_are_dead() -> None:
+    """A node falls silent under the surge: the roll goes on with the source's own maxUnavailable (H64)."""
+    story = Story("A node falls silent in a roll", surge=3, unavailable=2)
+    story.cluster.tolerates_silence = True
+    story.label(on_demand_base="2")
+    story.wait(900)
+    story.set_image("v2")
+    story.wait(15)
+    [name] = {
+        pod.node
+        for pod in story.cluster.pods.values()
+        if pod.template == "v2|spot" and pod.ready_since is None and pod.node == "spot-b"
+    }
+    story.cluster.unready(name or "")
+    story.happens("spot-b falls silent")
+    look(story, 2 * 3600)
+    assert spec(story) == (2, 8)
+    assert story.available() == 10
+    assert {pod.template.partition("|")[0] for pod in story.cluster.pods.values() if pod.active} == {"v2"}
+    assert story.promises.least_available >= 8

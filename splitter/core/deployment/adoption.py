@@ -21,7 +21,7 @@ from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.twins import replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
-from splitter.core.twins.write_order import LOST_COST, OUR_COST
+from splitter.core.twins.write_order import LOST_COST, OUR_COST, is_low
 
 
 def onboard(this: PlanInput) -> Plan:
@@ -308,14 +308,17 @@ def restless(this: PlanInput) -> bool:
         return True  # an earlier version's hand-over, or what a foreign unpause has made
     # A node may be about to go, or silent, for ever: no reason to wait where nothing is to be covered.
     done = this.policy.freeze or replica_moves.total_available(this.observed) >= this.source.replicas
-    pods = [pod for twin in twins for pod in twin.pods if not (done and _goes_first(pod))]
+    pods = [pod for twin in twins for pod in twin.pods]
+    # A user may have given one that is to stay a cost as low: it would go, and the doomed one stay.
+    alone = not any(pod.available and is_low(pod.deletion_cost) for pod in pods)
+    pods = [pod for pod in pods if not (done and _goes_first(pod, alone=alone))]
     return not_calm(pods) is not None or any(_rolls_well(this, twin) for twin in twins)
 
 
-def _goes_first(pod: PodView) -> bool:
-    """Whether the source's ReplicaSet removes it before any that is to stay: dead, or of our cost."""
+def _goes_first(pod: PodView, *, alone: bool) -> bool:
+    """Whether the source's ReplicaSet removes it before any that is to stay: dead, or alone with our cost."""
     dead = pod.node_status is NodeStatus.LOST and pod.ready_since is None
-    return dead or (pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None)
+    return dead or (alone and pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None)
 
 
 def _rolls_well(this: PlanInput, twin: TwinView) -> bool:

@@ -14,7 +14,8 @@ from splitter.core.model import NodeStatus, Observation, PodView, SourceView, Tw
 from splitter.core.rebalance import RebalanceInput
 
 # So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
-_SILENT_S = 360.0
+SILENT_S = 360.0
+_SILENT_MAX_S = 86_400.0
 
 
 def rebalance_input(
@@ -55,9 +56,7 @@ def rebalance_input(
         spot_hindered=hindered(spot),
         spot_unplaceable=unplaceable(spot),
         spot_doomed=len(doomed),
-        spot_silent=sum(_is_silent(pod, observed.now) for pod in spot_pods)
-        if spot.first_ordinal is None
-        else 0,
+        spot_silent=sum(_is_silent(pod, observed) for pod in spot_pods) if spot.first_ordinal is None else 0,
         spot_stop_at=min(
             (
                 pod.deadline - timedelta(seconds=pod.termination_s)
@@ -99,9 +98,19 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
     return tuple(instants[: _ready(spot, pods)])
 
 
-def _is_silent(pod: PodView, now: datetime) -> bool:
+def _is_silent(pod: PodView, observed: Observation) -> bool:
+    """Whether its node has said nothing for so long that it makes room for others.
+
+    Who was not ready before that is dead no longer than its node is lost. Who tolerates everything may be
+    bound to one that is silent already: it waits for as long as that one was, or another would follow it
+    there every six minutes.
+    """
     since = pod.unready_since if pod.node_status is NodeStatus.LOST and not pod.vanished else None
-    return since is not None and seconds_between(since, now) > _SILENT_S
+    if since is None:
+        return False
+    lost = observed.rebalance.last_loss or since
+    waits_s = min(max(SILENT_S, seconds_between(lost, since)), _SILENT_MAX_S)
+    return seconds_between(max(lost, since), observed.now) > waits_s
 
 
 def _losing(spot: TwinView) -> list[PodView]:

@@ -16,7 +16,9 @@ from splitter.core.floor import floor_of, is_rolling
 from splitter.core.handover import stuck
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
+    NodeStatus,
     Note,
+    PodView,
     Pool,
     Rendered,
     ReplicaSetView,
@@ -26,6 +28,7 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.rebalance.inputs import SILENT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,19 +224,17 @@ def kept_numbers(twin: TwinView) -> tuple[int, int]:
 def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
     """Fall back to what the source's own strategy allows when surge pods cannot be placed, or made (H64)."""
     source = where.source
+    spare = where.available - (source.replicas - source.max_unavailable)
     for pool in order:
         twin = pair[pool]
-        share = min(
-            source.max_unavailable,
-            max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas)),
-        )
+        share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
+        share = min(share, source.max_unavailable, spare)
         why = _without_place(twin, where)
         # A twin of few has as many surge replicas as it is to have: those of the old template tell.
         mid_roll = any(rs.spec_replicas for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
-        allowed = share > 0 and where.available - share >= source.replicas - source.max_unavailable
-        if mid_roll and why and twin.max_unavailable == 0 and allowed:
+        if mid_roll and why and twin.max_unavailable == 0 and share > 0:
             message = (
-                f"{twin.name}: {why} for {where.grace_s:.0f} s;"
+                f"{twin.name}: {why};"
                 f" going on with maxUnavailable {share}, as the source's own strategy allows"
             )
             return Roll(pool, twin.max_surge, share, Note(Reason.ROLLING, message, warning=True))
@@ -243,16 +244,27 @@ def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circums
 def _without_place(twin: TwinView, where: Circumstances) -> str:
     """Say which replicas have had no place for the grace, where an old one makes room by going.
 
-    What keeps them from every node stays as it is.
+    What keeps them from every node stays as it is. The dead stand in the place of others (docs/adr/0086): a
+    Deployment of its own would count them among its maxUnavailable.
     """
     if (refused := over_quota(twin)) and all(
         seconds_between(rs.refused_since or rs.created, where.now) > where.grace_s
         for rs in twin.replica_sets
         if rs.refused
     ):
-        return f"{refused} surge replicas were refused by a quota"
+        return f"{refused} surge replicas were refused by a quota for {where.grace_s:.0f} s"
     waiting = [pod for pod in twin.pods if pod.trouble is None and pod.is_stuck(where.now, where.grace_s)]
-    return f"{len(waiting)} surge replicas found no node" if waiting and twin.excluded is None else ""
+    if waiting and twin.excluded is None:
+        return f"{len(waiting)} surge replicas found no node for {where.grace_s:.0f} s"
+    new = (rs.pods for rs in twin.replica_sets if rs.template_hash == twin.template_hash)
+    dead = sum(_is_dead(pod, where.now) for pods in new for pod in pods)
+    return f"{dead} surge replicas are on nodes that say nothing for {SILENT_S:.0f} s" if dead else ""
+
+
+def _is_dead(pod: PodView, now: datetime) -> bool:
+    """Whether its node is silent for longer than Kubernetes leaves pods on one: nobody removes it."""
+    since = pod.unready_since if pod.node_status is NodeStatus.LOST and not pod.vanished else None
+    return pod.counts and since is not None and seconds_between(since, now) > SILENT_S
 
 
 def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:

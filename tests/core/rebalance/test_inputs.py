@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 
-from builders import NOW, ago, pod, pods, source, twin
+from builders import NOW, ago, pod, pods, source, split, twin
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Observation, PodView, Pool
 from splitter.core.rebalance import RebalanceInput
 from splitter.core.rebalance.inputs import rebalance_input
+from splitter.core.split_status import RebalanceState
+
+UNREMEMBERED = RebalanceState()
 
 
-def counted(*doomed: PodView) -> RebalanceInput:
+def counted(*doomed: PodView, memory: RebalanceState = UNREMEMBERED) -> RebalanceInput:
     """Count a workload with these pods on spot."""
     itself, on_demand, spot = source(), twin(Pool.ON_DEMAND, pods(4)), twin(Pool.SPOT, doomed)
-    observed = Observation(itself.key, NOW, itself, None, on_demand=on_demand, spot=spot)
+    known = split(rebalance=memory)
+    observed = Observation(itself.key, NOW, itself, known, on_demand=on_demand, spot=spot)
     return rebalance_input(observed, itself, on_demand, spot, Policy())
 
 
@@ -60,6 +64,15 @@ class TestSilent:
         """Five minutes, unless a pod tolerates it for longer."""
         lost = pod("a", NodeStatus.LOST, on_spot=True, ready=False, unready_since=ago(since_s))
         assert counted(lost).spot_silent == count
+
+    @pytest.mark.parametrize(
+        ("lost_s", "since_s", "count"),
+        [(10, 3600, 0), (361, 3600, 1), (1361, 361, 0), (1361, 680, 0), (1361, 681, 1), (10**7, 86_401, 1)],
+    )
+    def test_no_longer_than_their_node(self, lost_s: float, since_s: float, count: int) -> None:
+        """What never was ready is as dead as its node; what was bound to a dead one waits as long again."""
+        lost = pod("a", NodeStatus.LOST, on_spot=True, ready=False, unready_since=ago(since_s))
+        assert counted(lost, memory=RebalanceState(last_loss=ago(lost_s))).spot_silent == count
 
     @pytest.mark.parametrize("fields", [{"vanished": True}, {"terminating": True}])
     def test_somebody_removes_them(self, fields: dict[str, Any]) -> None:

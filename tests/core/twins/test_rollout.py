@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import pytest
 
-from builders import NOW, ago, observation, pods, rendered, replica_set, source, twin, twin_of
+from builders import NOW, ago, observation, pod, pods, rendered, replica_set, source, twin, twin_of
 from core.statefulset.databases import TWINS, database, stateful
 from splitter.core.desired.compare import withdrawn
-from splitter.core.model import Note, Pool, RolloutOrder, Trouble, TwinView
+from splitter.core.model import NodeStatus, Note, Pool, RolloutOrder, Trouble, TwinView
 from splitter.core.plan import half_rolled
 from splitter.core.reasons import Reason
 from splitter.core.twins.rollout import (
@@ -179,6 +179,28 @@ class TestAStuckRoll:
         new = replica_set("new", 2, young, template="v2")
         stuck_twin = twin_of(Pool.SPOT, [old, new], template="v2", updated=2, spec_replicas=6)
         assert next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), WHERE) is None
+
+    @pytest.mark.parametrize(("available", "share"), [(10, 3), (8, 3), (7, 2), (6, 1), (5, None)])
+    def test_takes_what_is_left_above_n_less_u(self, available: int, share: int | None) -> None:
+        """As many as its share of U: where others are missing already, fewer."""
+        sets = [replica_set("old", 6, pods(6)), replica_set("new", 2, pods(stuck=2), template="v2")]
+        stuck_twin = twin_of(Pool.SPOT, sets, template="v2", updated=2, spec_replicas=6)
+        where = replace(WHERE, source=source(max_unavailable=5), available=available)
+        result = next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), where)
+        assert (result.max_unavailable if isinstance(result, Roll) else None) == share
+
+    @pytest.mark.parametrize(
+        ("template", "since_s", "goes_on"), [("v2", 361, True), ("v2", 359, False), ("v1", 999, False)]
+    )
+    def test_goes_on_beside_the_dead(self, template: str, since_s: float, *, goes_on: bool) -> None:
+        """Nobody removes what tolerates a silent node; of the old template they go first anyway."""
+        dead = pod("dead", NodeStatus.LOST, on_spot=True, ready=False, unready_since=ago(since_s))
+        made = {"v1": pods(6), "v2": pods(1)}
+        made[template] = (*made[template], dead)
+        sets = [replica_set(name, of=of, template=name) for name, of in made.items()]
+        rolled = twin_of(Pool.SPOT, sets, template="v2", updated=2, spec_replicas=7)
+        result = next_roll(on_demand(template="v2"), rolled, rendered("v2"), WHERE)
+        assert (isinstance(result, Roll) and result.max_unavailable == 1) is goes_on
 
     @pytest.mark.parametrize("cause", ["of-the-pod", "of-all-nodes"])
     def test_room_would_not_help(self, cause: str) -> None:
