@@ -3,6 +3,7 @@
 import pytest
 
 from splitter.core.model import Pool
+from stories.cluster import Pod
 from stories.director import Story
 from stories.promises import traces
 
@@ -32,6 +33,11 @@ def look(story: Story, seconds: int) -> None:
 def spec(story: Story) -> tuple[int, int]:
     """Return the counts of both twins."""
     return story.cluster.twins[Pool.ON_DEMAND].replicas, story.cluster.twins[Pool.SPOT].replicas
+
+
+def pods_of(story: Story) -> list[Pod]:
+    """Return all pods that there are now."""
+    return list(story.cluster.pods.values())
 
 
 def test_others_take_their_place() -> None:
@@ -66,6 +72,39 @@ def test_a_dead_node_does_not_get_one_after_the_other() -> None:
     assert story.available() == 10
     ended = sum(not pod.active for pod in story.cluster.pods.values())
     assert on_spot < ended <= on_spot + 6
+
+
+def test_who_replaces_it_is_bound_there_too() -> None:
+    """A silent on-demand node is the only one with room: N more are tried there, and no more."""
+    story = Story("What tolerates everything has nowhere else to go")
+    story.cluster.tolerates_silence = story.cluster.tolerates_everything = True
+    story.label(on_demand_base="4")
+    story.wait(600)
+    pods = story.cluster.pods.values()
+    story.cluster.nodes["od-1"].slots = 200
+    story.cluster.nodes["od-2"].slots = sum(pod.node == "od-2" for pod in pods)
+    there = sum(pod.node == "od-1" for pod in pods)
+    story.cluster.unready("od-1")
+    story.happens("it falls silent")
+    look(story, 3600)
+    assert spec(story) == (4 + there + 10, 6)
+    story.cluster.nodes["od-2"].slots = 40
+    story.happens("there is room elsewhere")
+    look(story, 3600)
+    assert spec(story)[0] <= 4 + there + 10
+
+
+def test_two_nodes_go_one_after_the_other() -> None:
+    """Who replaced those of the first is replaced as well: that is no second try."""
+    story = Story("Two on-demand nodes are cordoned in a row", spot_nodes=0)
+    story.label(on_demand_base="10")
+    story.wait(600)
+    story.notice("od-1")
+    story.wait(60)
+    story.cluster.add_node("od-3", spot=False, slots=40)
+    story.notice("od-2")
+    story.wait(60)
+    assert sum(pod.node == "od-3" and pod.active for pod in pods_of(story)) == 10
 
 
 @pytest.mark.parametrize("node", ["od-1", "spot-a"])

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable, without_a_node
 from splitter.core.floor import staying_pods
-from splitter.core.handover import doomed_or_lost, surging
+from splitter.core.handover import surging
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Observation, PodView, SourceView, TwinView, seconds_between
 from splitter.core.rebalance import RebalanceInput
@@ -27,6 +27,7 @@ def rebalance_input(
         for twin in (on_demand, spot)
     )
     ready_since = _ready_since(observed, spot, spot_pods)
+    od_going = [pod for pod in od_pods if pod.going and not pod.vanished]
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
     return RebalanceInput(
@@ -39,7 +40,8 @@ def rebalance_input(
         on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
-        on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
+        on_demand_doomed=len(od_going),
+        on_demand_late=sum(_is_late(pod, observed.rebalance.on_demand_doomed_since) for pod in od_going),
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,
         # R23. Ready, but not in the status yet: it has a place all the same.
@@ -96,6 +98,12 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         if pod.available and pod.ready_since is not None
     )
     return tuple(instants[: _ready(spot, pods)])
+
+
+def _is_late(pod: PodView, doomed_since: datetime | None) -> bool:
+    """Whether it was made when replicas were doomed already; in the same second is taken for later."""
+    made = pod.created
+    return doomed_since is not None and made is not None and made >= doomed_since.replace(microsecond=0)
 
 
 def _is_silent(pod: PodView, observed: Observation) -> bool:

@@ -79,6 +79,8 @@ class RebalanceInput:
     """Not created, since a quota is used up: by spot's Pending replicas too."""
     on_demand_doomed: int = 0
     """On nodes that are going or gone: replaced within on-demand."""
+    on_demand_late: int = 0
+    """Those of them that were made after the first of them was seen: as a rule they tolerate that."""
     spot_spec: int = 0
     spot_ready_since: tuple[datetime, ...] = ()
     """When each ready replica became ready (or its node did, whichever is later); any order."""
@@ -163,6 +165,7 @@ class RebalanceInput:
             self,
             on_demand_ready=on_demand_ready,
             on_demand_doomed=on_demand_doomed,
+            on_demand_late=min(self.on_demand_late, on_demand_doomed),
             on_demand_stuck=min(self.on_demand_stuck, unready),
             on_demand_over_quota=min(self.on_demand_over_quota, unready),
             spot_ready_since=ready_since,

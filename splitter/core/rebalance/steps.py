@@ -194,6 +194,9 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             observed.now,
         ),
         doomed_since=_since(observed.spot_doomed > 0, state.doomed_since, observed.now),
+        on_demand_doomed_since=_since(
+            observed.on_demand_doomed > 0, state.on_demand_doomed_since, observed.now
+        ),
     )
 
 
@@ -243,7 +246,8 @@ def on_demand_replicas(figures: Figures) -> int:
     observed, tuning = figures.observed, figures.tuning
     spec, doomed = observed.on_demand_spec, figures.on_demand_doomed
     serving = spec - doomed
-    target = figures.need_up + doomed
+    # What tolerates everything may be bound to the very node that goes, and so may who replaces it (R30).
+    target = figures.need_up + doomed - max(0, observed.on_demand_late - observed.desired)
     if spec < target:
         missing = observed.desired - figures.up - serving  # R30
         spot_serving = observed.spot_spec - observed.spot_doomed

@@ -61,6 +61,8 @@ class RebalanceState(Kept):
     """Since when everything doomed has been covered."""
     doomed_since: datetime | None = kept("doomedSince", values.instant)
     """Since when there have been doomed replicas: the first notice was no earlier for us."""
+    on_demand_doomed_since: datetime | None = kept("onDemandDoomedSince", values.instant)
+    """The same of on-demand replicas."""
     charged: tuple[str, ...] = kept("chargedNodes", values.listed(values.maybe_word))
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
     uncharged: int = kept("unchargedNodes", values.number)

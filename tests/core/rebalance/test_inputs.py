@@ -16,8 +16,10 @@ UNREMEMBERED = RebalanceState()
 
 
 def counted(*doomed: PodView, memory: RebalanceState = UNREMEMBERED) -> RebalanceInput:
-    """Count a workload with these pods on spot."""
-    itself, on_demand, spot = source(), twin(Pool.ON_DEMAND, pods(4)), twin(Pool.SPOT, doomed)
+    """Count a workload with these pods, on spot or beside four on on-demand."""
+    cheap, dear = ([one for one in doomed if one.on_spot is on_spot] for on_spot in (True, False))
+    itself, spot = source(), twin(Pool.SPOT, cheap)
+    on_demand = twin(Pool.ON_DEMAND, (*pods(4), *dear))
     known = split(rebalance=memory)
     observed = Observation(itself.key, NOW, itself, known, on_demand=on_demand, spot=spot)
     return rebalance_input(observed, itself, on_demand, spot, Policy())
@@ -79,3 +81,24 @@ class TestSilent:
         """Those of a Node that is gone, and those that are asked to end."""
         lost = pod("a", NodeStatus.LOST, on_spot=True, ready=False, unready_since=ago(999), **fields)
         assert counted(lost).spot_silent == 0
+
+
+class TestLate:
+    """Pods that were made when others of them were doomed already."""
+
+    @pytest.mark.parametrize(
+        ("made_s", "since_s", "count"), [(60, 61, 1), (61, 60, 0), (60, 60, 1), (60, None, 0), (None, 60, 0)]
+    )
+    def test_by_when_the_first_was_seen(
+        self, made_s: float | None, since_s: float | None, count: int
+    ) -> None:
+        """In the same second is later; unknown is not."""
+        made, since = (ago(one) if one is not None else None for one in (made_s, since_s))
+        going = pod("a", NodeStatus.DOOMED, on_spot=False, created=made)
+        seen = counted(going, memory=RebalanceState(on_demand_doomed_since=since))
+        assert (seen.on_demand_doomed, seen.on_demand_late) == (1, count)
+
+    def test_on_a_sound_node(self) -> None:
+        """Nobody is late there."""
+        sound = pod("a", NodeStatus.SOUND, on_spot=False, created=ago(1))
+        assert counted(sound, memory=RebalanceState(on_demand_doomed_since=ago(60))).on_demand_late == 0
