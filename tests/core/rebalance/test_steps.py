@@ -87,3 +87,25 @@ class TestDead:
     def test_then_others_are_asked_for(self) -> None:
         """As much as there is room for."""
         assert self.decided(spot_silent=0, spot_spec=5).spot == 8
+
+
+class TestLate:
+    """Pods that were bound to on-demand nodes that go, when others of them were doomed already (R30)."""
+
+    def decided(self, desired: int = 10, **fields: object) -> int:
+        """Return what is asked of on-demand, where all replicas are wanted there and none serves."""
+        observed = RebalanceInput(
+            now=START, desired=desired, max_surge=3, max_unavailable=2, on_demand_spec=0, on_demand_ready=0
+        )
+        observed = replace(observed, **fields)  # type: ignore[arg-type]
+        return decide(observed, Policy(on_demand_base=desired), RebalanceState()).on_demand
+
+    def test_n_of_them_are_replaced(self) -> None:
+        """The doomed of before are, all of them; who came later as often as there are replicas."""
+        assert self.decided(on_demand_spec=20, on_demand_doomed=20, on_demand_late=10) == 30
+        assert self.decided(on_demand_spec=30, on_demand_doomed=30, on_demand_late=20) == 30
+        assert self.decided(on_demand_spec=90, on_demand_doomed=90, on_demand_late=0) == 100
+
+    def test_of_fewer_than_there_were(self) -> None:
+        """After a scale-in the doomed are more than N, and one has to serve all the same."""
+        assert self.decided(desired=1, on_demand_spec=3, on_demand_doomed=3, on_demand_late=1) == 4
