@@ -65,9 +65,12 @@ def test_an_event_moves_replicas_before_any_taint(
     """The Event alone is enough; when it is gone, replicas come back."""
     doomed = shop.nodes().count(busy)
     with shop.watch() as watched:
+        # Frozen while it is looked for: when cover stands they are let go, and the node with them.
+        shop.annotate(freeze="true")
+        shop.until(lambda: shop.status().get("reason") == "Frozen", "the freeze")
         say.about(busy, reason)
-        # Looked for first: when cover stands they are let go, and the node with them.
         shop.until(lambda: going(shop)[:3] == (busy, doomed, f"event {reason}"), "the node to be shown")
+        shop.annotate(freeze="false")
         shop.until(lambda: asked_of_on_demand(shop) >= 1 + doomed, "on-demand to be raised")
         shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
         assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
