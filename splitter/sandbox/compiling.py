@@ -97,7 +97,9 @@ def go_environment(extra: Mapping[str, str] = MappingProxyType({})) -> dict[str,
     """Return the environment in which Go runs, with what is `extra`."""
     # GOWORK: a go.work above the temporary directory must not swallow the module.
     # CGO_ENABLED: a machine with a C compiler builds what one without builds.
-    return {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0", **extra}
+    # GOGC: compilers are short-lived, and collect less often than by default (docs/tests.md).
+    ours = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+    return {"GOGC": "400", **os.environ, **ours, **extra}
 
 
 def run_go(
