@@ -10,23 +10,22 @@ from splitter.core.split_status import RebalanceState
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 
 
+def seen(**fields: object) -> RebalanceInput:
+    """Return what is seen of 10 replicas, of which none is there yet, with other fields."""
+    made = RebalanceInput(
+        now=START, desired=10, max_surge=3, max_unavailable=2, on_demand_spec=0, on_demand_ready=0
+    )
+    return replace(made, **fields)  # type: ignore[arg-type] # the fields of the input
+
+
 class TestTogether:
     """Replicas of one step become ready one after the other, and are lowered together (R34)."""
 
     def ready_for(self, *spot_s: float, on_demand: int = 10, **fields: object) -> RebalanceInput:
         """Return 10 replicas on on-demand, and some on spot that have been ready for so many seconds."""
         since = tuple(START - timedelta(seconds=seconds) for seconds in spot_s)
-        made = RebalanceInput(
-            now=START,
-            desired=10,
-            max_surge=3,
-            max_unavailable=2,
-            on_demand_spec=on_demand,
-            on_demand_ready=on_demand,
-            spot_spec=len(spot_s),
-            spot_ready_since=since,
-        )
-        return replace(made, **fields)  # type: ignore[arg-type]
+        counts = {"on_demand_spec": on_demand, "on_demand_ready": on_demand, "spot_spec": len(spot_s)}
+        return seen(**counts, spot_ready_since=since, **fields)
 
     def decided(self, observed: RebalanceInput) -> Decision:
         """Decide after a loss, with two replicas wanted on on-demand."""
@@ -56,20 +55,10 @@ class TestDead:
     def decided(self, **fields: object) -> Decision:
         """Decide about 5 replicas that are ready on spot, and 3 that are dead there and covered."""
         since = (START - timedelta(hours=1),) * 5
-        observed = RebalanceInput(
-            now=START,
-            desired=10,
-            max_surge=3,
-            max_unavailable=2,
-            on_demand_spec=5,
-            on_demand_ready=5,
-            spot_spec=8,
-            spot_ready_since=since,
-            spot_silent=3,
-            fit_spot=10,
-        )
+        counts = {"on_demand_spec": 5, "on_demand_ready": 5, "spot_spec": 8, "spot_silent": 3, "fit_spot": 10}
+        observed = seen(**{**counts, "spot_ready_since": since, **fields})
         state = RebalanceState(last_loss=START - timedelta(minutes=10), lost=True)
-        return decide(replace(observed, **fields), Policy(on_demand_base=2), state)  # type: ignore[arg-type]
+        return decide(observed, Policy(on_demand_base=2), state)
 
     def test_make_room(self) -> None:
         """Nothing is asked for in that moment: a ReplicaSet takes what is Pending before what is dead."""
@@ -94,10 +83,7 @@ class TestLate:
 
     def decided(self, desired: int = 10, **fields: object) -> int:
         """Return what is asked of on-demand, where all replicas are wanted there and none serves."""
-        observed = RebalanceInput(
-            now=START, desired=desired, max_surge=3, max_unavailable=2, on_demand_spec=0, on_demand_ready=0
-        )
-        observed = replace(observed, **fields)  # type: ignore[arg-type]
+        observed = seen(desired=desired, **fields)
         return decide(observed, Policy(on_demand_base=desired), RebalanceState()).on_demand
 
     def test_n_of_them_are_replaced(self) -> None:
