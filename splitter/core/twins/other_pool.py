@@ -6,8 +6,8 @@ itself. Source: R55, docs/adr/0083.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 
 from splitter.core.hot_nodes import Aim, LeavingReplica
 from splitter.core.model import PodView, Pool, TwinView, seconds_between
@@ -27,10 +27,12 @@ def in_other_pool(this: PlanInput) -> Iterator[tuple[TwinView, list[PodView], st
     """
     turn = "they wait for their turn (max_concurrent_moves)" if move_limit.is_reached(this) else ""
     for twin in this.observed.twins:
-        strays = defaultdict[str, list[PodView]](list)
+        if not twin.strays:
+            continue
+        strays, tried = defaultdict[str, list[PodView]](list), _tried(this, twin)
         for pod in twin.pods:
             if pod.uid in twin.strays and pod.available:
-                strays[turn or _waits(this, twin, pod.uid)].append(pod)
+                strays[turn or _waits(this, twin, pod.uid, tried)].append(pod)
         for waits, pods in strays.items():
             yield twin, sorted(pods, key=lambda pod: not is_low(pod.deletion_cost)), waits
 
@@ -41,18 +43,21 @@ def leaving(twin: TwinView, pod: PodView) -> LeavingReplica:
     return LeavingReplica(pod.uid, why, aim=Aim.POOL, stand=pod.uid)
 
 
-def _waits(this: PlanInput, twin: TwinView, uid: str) -> str:
+def _tried(this: PlanInput, twin: TwinView) -> dict[str, datetime]:
+    """Return when the tries that were taken back ended, by pod. None is believed that ended in the future."""
+    return {
+        one.stand: one.ended
+        for one in this.observed.reported.relief.moves
+        if one.aim is Aim.POOL and one.pool == twin.pool.value and one.taken_back
+        if one.ended is not None and seconds_between(one.ended, this.observed.now) >= -SKEW_S
+    }
+
+
+def _waits(this: PlanInput, twin: TwinView, uid: str, tried: Mapping[str, datetime]) -> str:
     """Return what a pod waits for: spot that has room, or an end of the rest after what was in vain."""
     if twin.pool is Pool.SPOT and not this.observed.fit_spot:
         return "no spot node has room for them"
     now = this.observed.now
-    tried = {
-        one.stand: one.ended
-        for one in this.observed.reported.relief.moves
-        if one.aim is Aim.POOL and one.pool == twin.pool.value and one.taken_back
-        # Nor is one believed that ended in the future.
-        if one.ended is not None and seconds_between(one.ended, now) >= -SKEW_S
-    }
     rests = {ended + timedelta(seconds=this.rules.relief.rest_s) for ended in tried.values()}
     rests |= {tried[uid] + timedelta(seconds=VAIN_S)} if uid in tried else set()
     again = max(rests, default=now)
