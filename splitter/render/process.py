@@ -84,11 +84,12 @@ class ChildProcess:
     def end(self) -> tuple[int, str]:
         """Kill the child, if there is one; returns how it ended, and the last line that it wrote."""
         process, self._process = self._process, None
-        if self._channel is not None:
+        if process is not None:
+            process.kill()  # one that has ended by itself keeps its own code
+        if self._channel is not None:  # only now: it would end by itself when nobody hears it any more
             self._channel.close()
         if process is None:
             return 0, ""
-        process.kill()  # one that has ended by itself keeps its own code
         code = process.wait()
         with process:  # closes its pipe
             words = process.stderr.read(_LAST_WORDS) if process.stderr is not None else b""
