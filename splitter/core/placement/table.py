@@ -34,16 +34,19 @@ from splitter.core.twins.relief_status import remembering
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
     """Whether this workload is split by placement, or is to be; what is split stays as it was taken."""
+    split, labelled = observed.split, keys.LABEL_SPLIT in source.labels
     if source.stateful is None:
         return False
-    if observed.split is not None and observed.split.takes_over:
-        return observed.split.ordinals is not None
-    if observed.published is not None and keys.LABEL_SPLIT not in source.labels:
+    if split is not None and split.takes_over and split.ordinals is not None:
+        return True
+    if observed.published is not None and not labelled and (split is None or not split.takes_over):
         return True  # the Split was deleted by hand, and the policy knows nothing of that
-    by_twins = {keys.ANNOTATION_REPLICAS, keys.ANNOTATION_TAKEN_OVER} & set(
-        source.annotations
-    ) or observed.twins
-    labelled = keys.LABEL_SPLIT in source.labels
+    # A Split without ordinals tells nothing: of one in placement mode somebody may have removed them.
+    by_twins = (
+        {keys.ANNOTATION_REPLICAS, keys.ANNOTATION_TAKEN_OVER} & set(source.annotations)
+        or observed.twins
+        or (split is not None and split.replicas is not None)
+    )
     return labelled and not by_twins and mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
 
 

@@ -101,6 +101,18 @@ class TestTaking:
         source = db(annotations={"splitter.io/mode": "twins"})
         assert planned(seen(members(), source=source)).step is Step.PLACE
 
+    def test_ordinals_that_somebody_removed_are_written_anew(self) -> None:
+        """By hand, or by an older definition of the kind: no twins with empty volumes are made of it."""
+        edited = split(owner_uids=("uid-db",), takes_over=True, ordinals=None)
+        result = planned(seen(members(), split=edited))
+        assert (result.step, result.actions) == (Step.PLACE, (PlaceOrdinals((0, 1, 2)),))
+
+    def test_a_split_that_was_written_for_twins_stays_theirs(self) -> None:
+        """It bears the count that an autoscaler may write, though mark and twins are gone."""
+        theirs = split(owner_uids=("uid-db",), takes_over=True, ordinals=None)
+        result = planned(seen(members(), split=replace(theirs, replicas=5)))
+        assert PlaceOrdinals not in map(type, result.actions)
+
     def test_a_namesake_is_considered_anew(self) -> None:
         """The Split belongs to a StatefulSet of this name that is no more."""
         result = planned(seen(members(), split=split(owner_uids=("another",), ordinals=(0,))))
