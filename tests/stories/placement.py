@@ -97,6 +97,9 @@ class PlacementStory:
     policy_acts: bool = True  # else pods are born without label and affinity
     cordoned: bool = True  # else the scheduler takes a doomed node as any other
     headroom_lies: bool = False  # on-demand has room for a placeholder, and for no member
+    spot_lies: bool = False  # the same of spot
+    placeholders_fail: bool = False  # kubelets take none
+    placeholders: int = 0  # that were made
     quota: bool = False  # the API server takes no more pods
     budget: bool = True  # the PodDisruptionBudget allows evictions
     answers: bool = True  # else the API server does what it is asked for, and nobody hears of it
@@ -234,6 +237,8 @@ class PlacementStory:
         spot = [name for name, node in self.nodes.items() if node.spot and node.state in takes]
         taken = sum(other.node == "od" for other in self.members.values())
         lies = self.headroom_lies and only is None and wanted is not None
+        if self.spot_lies and only is None:
+            spot = []
         if wanted in {Pool.SPOT, None} and spot:  # without a wish, the empty machines look best
             one.node = spot[0]
         elif only is not Pool.SPOT and taken < self.on_demand_headroom and not lies:
@@ -257,10 +262,8 @@ class PlacementStory:
 
     def _reconciles(self) -> None:
         """Reconcile until nothing is written; the next look comes with an event, or when the plan says."""
-        for _ in range(4):
-            if not self._passed():
-                break
-        self._looked = self._looks()
+        settled = any(not self._passed() for _ in range(4))
+        self._looked = self._looks() if settled else ""
 
     def _passed(self) -> bool:
         planned = self._plan()
@@ -385,7 +388,8 @@ class PlacementStory:
             case CreatePlaceholder():
                 if self.quota:
                     return
-                made = Member("uid-held", None, self.now_s)
+                made = Member("uid-held", None, self.now_s, failed=self.placeholders_fail)
+                self.placeholders += 1
                 self.held = (action.held_for, made)
                 self._schedule(made, only=action.pool)
             case DeletePlaceholder():

@@ -118,6 +118,8 @@ class PlacementInput:
     surplus: tuple[PodView, ...] = ()
     """Pods beyond the range, on their way out."""
     placeholder: Placeholder | None = None
+    spent: Placeholder | None = None
+    """One that holds no room: it has failed, or came to a node that goes."""
     made_of: str = ""
     """What a placeholder would be made of now."""
     rolling: str = ""
@@ -172,7 +174,8 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
     in_force = frozenset(observed.in_force)
     on_spot = observed.on_spot
     held = observed.placeholder
-    proof = [held.pod] if held is not None and held.pod.on_spot else []
+    # What came to a node that was going already has lost nothing.
+    proof = [held.pod] if held is not None and held.pod.on_spot and observed.spent is None else []
     ready_since = [
         observed.now if pod.hinted else pod.ready_since
         for pod in (*on_spot, *proof)

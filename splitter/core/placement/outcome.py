@@ -5,6 +5,7 @@
 
 from dataclasses import replace
 
+from splitter.core.clock import clock
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, Pool
 from splitter.core.placement.disruption import doubled
@@ -17,16 +18,36 @@ from splitter.core.split_status import RebalanceState
 def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:
     """Return the seconds before the next move to a pool: doubled by each that ended elsewhere.
 
-    To on-demand nobody has to rest but after such a one; that leaves a member without a node for the grace,
-    so the wait grows to the better part of a day.
+    To on-demand nobody has to rest but after such a one. Each was a restart in vain, so the wait grows to the
+    better part of a day.
 
     >>> rest(RebalanceState(failed_moves=2), Tuning(), Pool.SPOT)
     240.0
     """
     if to is Pool.ON_DEMAND:
         return doubled(tuning.step_interval_s, state.failed_covers) if state.failed_covers else 0.0
-    rest_s = doubled(tuning.step_interval_s, state.failed_moves)
-    return min(rest_s, max(tuning.soak_max_s, tuning.step_interval_s))
+    return doubled(tuning.step_interval_s, state.failed_moves)
+
+
+def room_rest(state: RebalanceState, tuning: Tuning) -> float:
+    """Return the seconds before room is asked for again: doubled by each placeholder that held none."""
+    return doubled(tuning.step_interval_s, state.spent) if state.spent else 0.0
+
+
+def with_spent(
+    observed: PlacementInput, state: RebalanceState, tuning: Tuning
+) -> tuple[RebalanceState, Note | None]:
+    """Count a placeholder that holds no room and is let go now, and say why."""
+    if (spent := observed.spent) is None:
+        return state, None
+    state = replace(state, spent=state.spent + 1, last_spent=observed.now)
+    pod = spent.pod
+    why = "has failed" if pod.finished else f"came to a node that is about to go ({pod.signal or 'doomed'})"
+    message = (
+        f"the placeholder for {observed.name}-{spent.ordinal} {why}: node {pod.node}; another asks for room"
+        f" on {spent.pool} not before {clock(observed.now, room_rest(state, tuning))}"
+    )
+    return state, Note(Reason.WAITING_FOR_ROOM, message, warning=True)
 
 
 def judged(
@@ -42,20 +63,20 @@ def judged(
     if pod is None or pod.uid == state.moved_uid:
         return state, None
     to, elsewhere = (Pool.ON_DEMAND, Pool.SPOT) if state.moved_up else (Pool.SPOT, Pool.ON_DEMAND)
-    name, is_bound = (
-        f"{observed.name}-{moved.ordinal}",
-        pod.node_status in {NodeStatus.SOUND, NodeStatus.DOOMED},
-    )
+    name = f"{observed.name}-{moved.ordinal}"
+    is_bound = pod.node_status not in {NodeStatus.UNBOUND, NodeStatus.UNSEEN}
     if moved.born is None:
         message = (
             f"{name} was to start on {to}, and was created without the label of policy splitter-placement"
         )
     elif is_bound and pod.on_spot is state.moved_up:
         message = f"{name} was to start on {to}, and the scheduler chose {elsewhere} node {pod.node}"
+    elif pod.going and not state.moved_up:
+        message = f"{name} was to start on {to}, and came to node {pod.node}, which is about to go"
     elif moved.is_stuck(observed.now, policy.grace_s):
         message = f"{name} was to start on {to}, and found no node"
     elif moved.serves:
-        state = replace(state, moved=None, unplaced=False)
+        state = replace(state, moved=None, unplaced=False, spent=0, last_spent=None)
         return replace(state, failed_covers=0) if state.moved_up else replace(state, failed_moves=0), None
     else:
         return state, None

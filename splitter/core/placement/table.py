@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from splitter.core import actions as do
 from splitter.core import labels_annotations as keys
+from splitter.core.clock import left_s
 from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import source_label_state
@@ -22,7 +23,7 @@ from splitter.core.model import Mode, Note, Observation, PodView, Pool, SourceVi
 from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
 from splitter.core.placement import relief
-from splitter.core.placement.members import Member, Placeholder, PlacementInput
+from splitter.core.placement.members import TRANSIT_S, Member, Placeholder, PlacementInput
 from splitter.core.placement.place import Placed, place
 from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
 from splitter.core.plan import Plan, PlanInput
@@ -198,6 +199,7 @@ def placement_input(this: PlanInput) -> PlacementInput:
             pods[k] for k in sorted(pods, key=lambda k: k or 0) if k is None or not first <= k < last
         ),
         placeholder=_placeholder(observed),
+        spent=_spent(observed),
         made_of=made_of,
         rolling=_rolling(source),
         update_at_once=source.stateful.update_at_once if source.stateful is not None else 1,
@@ -250,13 +252,29 @@ def _born(pod: PodView | None) -> Pool | None:
 
 def _placeholder(observed: Observation) -> Placeholder | None:
     """Return the placeholder that holds room, if one does: not one that ends."""
+    held = (_held_by(pod) for pod in observed.placeholders if pod.counts)
+    return next((one for one in held if one is not None), None)
+
+
+def _spent(observed: Observation) -> Placeholder | None:
+    """Return a placeholder that holds no room: a kubelet did not take it, or it came to a node that goes.
+
+    What tolerates everything is bound to a cordoned node as to any other, each time anew.
+    """
     for pod in observed.placeholders:
-        pool, _, rest = pod.held_for.partition("/")
-        number, _, made_of = rest.partition("/")
-        ordinal = ordinal_of(number)
-        if pod.counts and pool in {one.value for one in Pool} and ordinal is not None:
-            return Placeholder(Pool(pool), ordinal, made_of, pod)
+        came = left_s(observed.now, pod.bound_since or pod.created, TRANSIT_S) > 0 and pod.going
+        if not pod.terminating and (pod.finished or came) and (held := _held_by(pod)) is not None:
+            return held
     return None
+
+
+def _held_by(pod: PodView) -> Placeholder | None:
+    pool, _, rest = pod.held_for.partition("/")
+    number, _, made_of = rest.partition("/")
+    ordinal = ordinal_of(number)
+    if pool not in {one.value for one in Pool} or ordinal is None:
+        return None
+    return Placeholder(Pool(pool), ordinal, made_of, pod)
 
 
 def _actions(this: PlanInput, placed: Placed) -> tuple[do.Action, ...]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,11 +21,12 @@ from splitter.core.actions import (
     SetBudget,
 )
 from splitter.core.handover import Step
-from splitter.core.model import NodeStatus, PodView, Pool, RelatedObjects
+from splitter.core.model import NodeStatus, PodView, Pool, RelatedObjects, SplitView
 from splitter.core.placeable import Reach
 from splitter.core.placement.reservations import reservation_hash
 from splitter.core.plan import Rules, unseen
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import RebalanceState
 from splitter.core.stateful import StatefulView
 
 
@@ -278,6 +280,47 @@ class TestKeeping:
         gone = planned(seen(members(), source=db(labelled=False), placeholders=(failed,)))
         assert gone.actions == (DeletePlaceholder("held", "uid-held"), DeleteSplit())
 
+    @pytest.mark.parametrize(
+        ("pool", "fields", "why"),
+        [
+            (Pool.SPOT, {"finished": True}, "has failed: node node-1"),
+            (Pool.SPOT, {"node_status": NodeStatus.DOOMED}, "is about to go (a cordon): node node-1"),
+            (Pool.ON_DEMAND, {"node_status": NodeStatus.LOST}, "is about to go (a cordon): node node-1"),
+        ],
+    )
+    def test_one_that_holds_no_room_makes_the_next_one_wait(
+        self, pool: Pool, fields: dict[str, Any], why: str
+    ) -> None:
+        """What tolerates everything is bound to a node that goes, each time anew: that is no loss of spot."""
+        ordinal = 4 if pool is Pool.SPOT else 1
+        pods = members({ordinal: one(ordinal, on_spot=pool is Pool.ON_DEMAND)})
+        came = {"node": "node-1", "bound_since": ago(2), "ready_since": ago(1), "signal": "a cordon"}
+        held = replace(placeholder(f"{pool}/{ordinal}/x"), **came, **fields, on_spot=pool is Pool.SPOT)
+        result = planned(seen(pods, placeholders=(held,)))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
+        assert result.rebalance is not None
+        assert (result.rebalance.spent, result.rebalance.last_loss) == (1, None)
+        assert [why in note.message for note in result.notes] == [True]
+        after = planned(seen(pods, split=remembers(result.rebalance)))
+        assert (after.actions, after.verdict.reason, after.requeue_after_s) == (
+            (),
+            Reason.WAITING_FOR_ROOM,
+            120,
+        )
+        later = replace(result.rebalance, last_spent=ago(121))
+        assert [type(one) for one in planned(seen(pods, split=remembers(later))).actions] == [
+            CreatePlaceholder
+        ]
+
+    def test_one_that_has_stood_is_lost_with_its_node(self) -> None:
+        """Its notice is one of spot, and another asks for room at once."""
+        held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}", NodeStatus.DOOMED)
+        held = replace(held, node_uid="uid-node", bound_since=ago(61), created=ago(61))
+        result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
+        assert result.rebalance is not None
+        assert (result.rebalance.spent, result.rebalance.last_loss) == (0, NOW)
+
     def test_none_is_made_while_the_last_one_ends(self) -> None:
         """They have the same name."""
         held = replace(placeholder("spot/4/old"), terminating=True)
@@ -388,6 +431,11 @@ class TestLettingGo:
         """The policy is told that it ended, though nothing else is left of it."""
         result = planned(seen(members(), source=db(labelled=False), split=None))
         assert (result.step, result.actions) == (Step.UNPLACE, (DeleteSplit(),))
+
+
+def remembers(state: RebalanceState) -> SplitView:
+    """Return the Split that remembers this."""
+    return split(owner_uids=("uid-db",), ordinals=(0, 1, 2), rebalance=state.to_json())
 
 
 def placeholder(held_for: str, node_status: NodeStatus = NodeStatus.SOUND) -> PodView:
