@@ -44,6 +44,8 @@ from splitter.core.stateful import StatefulView
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, END_S = 20, 3
+SIGNALS = {"doomed": "an interruption notice", "cordoned": "cordoned"}
+LIVE = frozenset({"up", "doomed", "cordoned"})
 REPORTS_S = 5  # until a kubelet that registers has said how the pods of its name are
 COLLECTED_S = 60  # until Kubernetes itself deletes the pods of a Node that is gone
 RESTARTS_AN_HOUR = 4  # as docs/limits.md says
@@ -54,7 +56,7 @@ MANIFEST = json.dumps({"spec": {"template": {"spec": {"containers": [{"name": "d
 
 @dataclass
 class Node:
-    """One machine: `up`, `doomed`, `silent` or `gone`."""
+    """One machine: `up`, `doomed`, `cordoned`, `silent` or `gone`."""
 
     spot: bool
     state: str = "up"
@@ -193,10 +195,10 @@ class PlacementStory:
     def _is_settled(self, one: Member) -> bool:
         node = self.nodes.get(one.node)
         since = max(one.bound_at + START_S, one.unready_until)
-        return node is not None and node.state in {"up", "doomed"} and self.now_s > since
+        return node is not None and node.state in LIVE and self.now_s > since
 
     def _ready(self, one: Member) -> bool:
-        alive = one.node != "" and self.nodes[one.node].state in {"up", "doomed"}
+        alive = one.node != "" and self.nodes[one.node].state in LIVE
         started = self.now_s >= max(one.bound_at + START_S, one.unready_until)
         return alive and one.ends_at is None and started
 
@@ -204,7 +206,7 @@ class PlacementStory:
         for k, one in list(self.members.items()):
             if k >= self.replicas and one.ends_at is None:
                 one.ends_at = self.now_s + END_S
-            alive = one.node == "" or self.nodes[one.node].state in {"up", "doomed"}
+            alive = one.node == "" or self.nodes[one.node].state in LIVE
             went_s = (
                 self.nodes[one.node].went_s if one.node and self.nodes[one.node].state == "gone" else None
             )
@@ -233,7 +235,7 @@ class PlacementStory:
 
     def _schedule(self, one: Member, only: Pool | None = None) -> None:
         wanted = only or one.born
-        takes = {"up"} if self.cordoned else {"up", "doomed"}
+        takes = {"up"} if self.cordoned else LIVE
         spot = [name for name, node in self.nodes.items() if node.spot and node.state in takes]
         taken = sum(other.node == "od" for other in self.members.values())
         lies = self.headroom_lies and only is None and wanted is not None
@@ -340,6 +342,7 @@ class PlacementStory:
             None: NodeStatus.UNBOUND,
             "up": NodeStatus.SOUND,
             "doomed": NodeStatus.DOOMED,
+            "cordoned": NodeStatus.DOOMED,
             "silent": NodeStatus.LOST,
             "gone": NodeStatus.LOST,
         }[node.state if node is not None else None]
@@ -357,6 +360,7 @@ class PlacementStory:
             node=one.node or None,
             node_uid=f"uid-{one.node}" if one.node else None,
             on_spot=node is not None and node.spot,
+            cordoned=node is not None and node.state == "cordoned",
             vanished=node is not None and (node.state == "gone" or of_old),
             successor="uid-anew" if of_old else "",
             finished=one.failed,
@@ -370,7 +374,7 @@ class PlacementStory:
             unschedulable_since=self._at(one.waits_since),
             ordinal=ordinal,
             born=one.born,
-            signal="an interruption notice" if node is not None and node.state == "doomed" else "",
+            signal=SIGNALS.get(node.state, "") if node is not None else "",
         )
 
     @staticmethod

@@ -85,6 +85,11 @@ class Member:
         return self.pod is not None and self.pod.is_stuck(now, grace_s)
 
     @property
+    def is_on_cordoned(self) -> bool:
+        """Ready on an on-demand node that is cordoned, and nothing worse: it may stay so for ever."""
+        return self.serves and self.pod is not None and self.pod.cordoned and not self.pod.on_spot
+
+    @property
     def pool(self) -> Pool | None:
         """Where it stands: the pool of its node; None while that is not known, or the node goes."""
         pod = self.pod
@@ -198,6 +203,7 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         spot_spec=observed.desired - on_demand,
         spot_ready_since=tuple(sorted(ready_since)),
         spot_starting=starting,
+        on_demand_doomed=sum(member.is_on_cordoned for member in observed.members),
         spot_doomed=sum(pod.serves_but_doomed for pod in on_spot),
         lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
         lost_nodes_live=not any(pod.node_status is NodeStatus.LOST for pod in losing),

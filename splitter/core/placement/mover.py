@@ -14,6 +14,7 @@ from splitter.core.clock import clock, left_s
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
+from splitter.core.placement.calm import waits_for_others
 from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
@@ -94,7 +95,7 @@ def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its 
     barred = _rests(observed, candidate, to, state, tuning) or _barred(
         observed, candidate, Cause.ORDER, state, tuning
     )
-    others = _waits_for_others(observed, candidate, to)
+    others = waits_for_others(observed, candidate, to, state)
     if held is None and (rests := _room_rests(observed, candidate, to, state, tuning)) is not None:
         return Move(others or rests)
     lead_s = _RESERVES_S + (_soak_s(policy, state, tuning) if to is Pool.SPOT else 0.0)
@@ -221,31 +222,6 @@ def _already_held(members: Sequence[Member], held: Placeholder | None, pool: Poo
     if held is not None and held.pool is pool:
         return next((m for m in members if m.ordinal == held.ordinal), members[0])
     return members[0]
-
-
-def _waits_for_others(observed: PlacementInput, candidate: Member, to: Pool) -> Hold | None:
-    name = _name(observed, candidate)
-    if observed.rolling:
-        message = f"{name} moves to {to} when the StatefulSet's own update is through: {observed.rolling}"
-        return Hold(Note(Reason.ROLLOUT_IN_PROGRESS, message))
-    unready = [m for m in observed.members if not m.is_available(observed.now, observed.min_ready_s)]
-    if unready:
-        ready = observed.desired - len(unready)
-        not_yet = "it is not itself" if candidate in unready else f"{_name(observed, unready[0])} is not"
-        message = (
-            f"{name} waits to move to {to}: {ready} of {observed.desired} are ready on nodes that stay,"
-            f" {not_yet}"
-        )
-        waits = [
-            left_s(observed.now, m.pod.ready_since, observed.min_ready_s)
-            for m in unready
-            if m.pod is not None
-        ]
-        return Hold(waiting(message), max(waits, default=0.0) or None)
-    if observed.surplus:
-        message = f"{name} waits to move to {to}: {observed.surplus[0].name} is being scaled away"
-        return Hold(waiting(message))
-    return None
 
 
 def _too_early(
