@@ -320,7 +320,7 @@ def _room_rests(
     observed: PlacementInput, candidate: Member, to: Pool, state: RebalanceState, tuning: Tuning
 ) -> Hold | None:
     """Return why no room is asked for yet: the last placeholders held none."""
-    rest_s = room_rest(state, tuning)
+    rest_s = room_rest(state, tuning, to)
     if not (wait_s := left_s(observed.now, state.last_spent, rest_s)):
         return None
     last = "the last placeholder" if state.spent == 1 else f"the last {state.spent} placeholders"

@@ -29,9 +29,10 @@ def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:
     return doubled(tuning.step_interval_s, state.failed_moves)
 
 
-def room_rest(state: RebalanceState, tuning: Tuning) -> float:
-    """Return the seconds before room is asked for again: doubled by each placeholder that held none."""
-    return doubled(tuning.step_interval_s, state.spent) if state.spent else 0.0
+def room_rest(state: RebalanceState, tuning: Tuning, pool: Pool) -> float:
+    """Return the seconds before room in a pool is asked for again, doubled by each that held none."""
+    in_vain = state.spent if state.spent_up is (pool is Pool.ON_DEMAND) else 0
+    return doubled(tuning.step_interval_s, in_vain) if in_vain else 0.0
 
 
 def with_spent(
@@ -40,12 +41,14 @@ def with_spent(
     """Count a placeholder that holds no room and is let go now, and say why."""
     if (spent := observed.spent) is None:
         return state, None
-    state = replace(state, spent=state.spent + 1, last_spent=observed.now)
+    up = spent.pool is Pool.ON_DEMAND
+    before = state.spent if state.spent_up is up else 0
+    state = replace(state, spent=before + 1, spent_up=up, last_spent=observed.now)
     pod = spent.pod
     why = "has failed" if pod.finished else f"came to a node that is about to go ({pod.signal or 'doomed'})"
     message = (
         f"the placeholder for {observed.name}-{spent.ordinal} {why}: node {pod.node}; another asks for room"
-        f" on {spent.pool} not before {clock(observed.now, room_rest(state, tuning))}"
+        f" on {spent.pool} not before {clock(observed.now, room_rest(state, tuning, spent.pool))}"
     )
     return state, Note(Reason.WAITING_FOR_ROOM, message, warning=True)
 

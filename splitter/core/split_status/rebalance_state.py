@@ -84,7 +84,9 @@ class RebalanceState(Kept):
     failed_covers: int = kept("failedCovers", values.number)
     """Placement: the same of moves to on-demand."""
     spent: int = kept("spentPlaceholders", values.number)
-    """Placement: placeholders in a row that held no room; each doubles the rest before the next."""
+    """Placement: placeholders in a row that held no room in a pool; each doubles the rest before the next."""
+    spent_up: bool = kept("spentOnDemand", values.is_true)
+    """Placement: that pool was on-demand."""
     last_spent: datetime | None = kept("lastSpentPlaceholder", values.instant)
     """When the last of them was let go."""
     unplaced: bool = kept("unplaced", values.is_true)
@@ -126,6 +128,7 @@ class RebalanceState(Kept):
             failed_moves=before.failed_moves,
             failed_covers=before.failed_covers,
             spent=before.spent,
+            spent_up=before.spent_up,
             last_spent=before.last_spent,
             unplaced=before.unplaced,
             yielded=before.yielded,

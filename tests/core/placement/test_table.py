@@ -307,6 +307,8 @@ class TestKeeping:
             Reason.WAITING_FOR_ROOM,
             120,
         )
+        to_the_other = replace(result.rebalance, spent_up=pool is Pool.SPOT)
+        assert planned(seen(pods, split=remembers(to_the_other))).actions, "of another pool that says nothing"
         later = replace(result.rebalance, last_spent=ago(121))
         assert [type(one) for one in planned(seen(pods, split=remembers(later))).actions] == [
             CreatePlaceholder
