@@ -57,6 +57,8 @@ def judged(
     observed: PlacementInput, policy: Policy, state: RebalanceState
 ) -> tuple[RebalanceState, Note | None]:
     """Look how the last move ended; the note is about one that did not end where it was to."""
+    if state.unplaced and _is_placed_again(observed, state):
+        state = replace(state, unplaced=False)
     if state.moved is None or state.last_step is None:
         return state, None
     moved = next((m for m in observed.members if m.ordinal == state.moved), None)
@@ -94,3 +96,10 @@ def judged(
     )
     message += "; the next try waits longer"
     return state, Note(Reason.MOVE_UNDONE, message, warning=True)
+
+
+def _is_placed_again(observed: PlacementInput, state: RebalanceState) -> bool:
+    """Whether a pod that was made after the last move bears the policy's label: it acts."""
+    pods = (member.pod for member in observed.members if member.born is not None)
+    made = [pod.created for pod in pods if pod is not None and pod.created is not None]
+    return state.last_step is not None and max(made, default=state.last_step) > state.last_step

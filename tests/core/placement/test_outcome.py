@@ -70,6 +70,14 @@ class TestJudged:
         """While it starts, waits for a node, or is the old one still."""
         assert judged(observed(now), MAJORITY, TO_SPOT) == (TO_SPOT, None)
 
+    @pytest.mark.parametrize(("made_s", "unplaced"), [(51, True), (49, False)])
+    def test_a_pod_that_was_made_later_tells_that_the_policy_acts(self, made_s: int, unplaced: bool) -> None:
+        """Whoever made it: nobody waits for hours, on notice too, for a policy that is there again."""
+        state = RebalanceState(last_step=ago(50), failed_moves=9, unplaced=True)
+        other = member(1, OD, born=Pool.ON_DEMAND, created=ago(made_s))
+        after, note = judged(observed(member(0, OD), other), MAJORITY, state)
+        assert (after.unplaced, after.failed_moves, note) == (unplaced, 9, None)
+
     def test_of_a_member_that_is_none_any_more(self) -> None:
         """Scaled away: how it ended is nobody's business."""
         after, note = judged(observed(member(1, SPOT)), MAJORITY, TO_SPOT)
