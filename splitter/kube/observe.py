@@ -291,12 +291,15 @@ class Observer:
         return self._pods.of(record, now)
 
     def _held_request(self, source: SourceView | None, split: SplitRecord | None) -> PodRequest | None:
-        """Return what a placeholder on spot asks for; None of a workload that is not in placement mode."""
+        """Return what a placeholder on spot asks for; None where there is none, or none can be made."""
         placed = split is not None and split.spec.ordinals is not None
         if source is None or self._reservations is None or not placed:
             return None
         manifest = json.loads(source.manifest_json)
-        return parse.pod_request(placeholder_manifest(manifest, Pool.SPOT, self._reservations))
+        try:
+            return parse.pod_request(placeholder_manifest(manifest, Pool.SPOT, self._reservations))
+        except ValueError:  # of what asks for too much: the plan says it
+            return None
 
     def _fit(self, request: PodRequest, source: SourceView | None, reserved: int, now: datetime) -> int:
         """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""

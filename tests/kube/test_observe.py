@@ -198,6 +198,18 @@ class TestThePlaceholder:
             assert pod_request.affinity
             assert {one.key for one in pod_request.tolerations} >= {"cloud.google.com/gke-spot"}
 
+    async def test_of_more_than_a_placeholder_may_ask(self) -> None:
+        """None can be made, and the plan says so: the look at the workload goes on."""
+        reservations = rules_of(Settings()).reservations
+        observer = Observer(None, Cache(partial(assess), nobody), reservations)  # type: ignore[arg-type]
+        raw = stateful_set(labels={LABEL_SPLIT: "enabled"})
+        types = {"key": "type", "operator": "In", "values": [f"m{k}" for k in range(40)]}
+        selector = {"nodeSelectorTerms": [{"matchExpressions": [types]}] * 20}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+        raw["spec"]["template"]["spec"]["affinity"] = affinity
+        split = parse.split(self.split(onDemandOrdinals=[0]))
+        assert observer._held_request(parse.source(raw).view, split) is None  # noqa: SLF001
+
     @pytest.mark.parametrize(("state", "woken"), [("Held", [DB]), ("Steady", [])])
     async def test_news_of_capacity_wake_who_waits(self, state: str, woken: list[Key]) -> None:
         """Who stands where it is wanted has nothing to hear."""
