@@ -149,7 +149,7 @@ class Observer:
         due = looked is None or _is_old(looked[0], looked[1], now) or looked[2] < source.replicas
         placed = split.ordinals is not None
         # A placed member waits for what only a look around tells: that the policy is there again.
-        at_rest = {State.STEADY, State.HELD} if placed else {State.STEADY}
+        at_rest = {State.STEADY, State.HELD, State.ROLLING} if placed else {State.STEADY}
         calm = split.status.state in at_rest and not any(twin.is_losing for twin in twins)
         # What placement must know from the beginning: who cannot be moved, because of its volumes.
         claims = source.stateful is not None and source.stateful.claim_templates

@@ -93,6 +93,14 @@ async def test_what_holds_up_every_move_is_looked_at_again_soon(around: Around) 
     assert await around.known(PLACED) == RelatedObjects()
 
 
+async def test_a_roll_that_stands_still_hides_nothing(around: Around) -> None:
+    """A notice may come meanwhile: nobody would be moved because of a policy that is back since long."""
+    around.around = MISSING
+    assert await around.known(PLACED) == MISSING
+    around.around = RelatedObjects()
+    assert await around.known(split(state="Rolling", ordinals=(0, 1)), after_s=60.0) == RelatedObjects()
+
+
 async def test_at_rest_it_looks_every_five_minutes(around: Around) -> None:
     """No more than that: each look costs requests."""
     for _ in range(20):

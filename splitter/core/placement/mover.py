@@ -260,10 +260,15 @@ def _waits_for_reservation(
     )
     if held is not None and fits and held.pod.available:
         return None
-    since = held.pod.unschedulable_since if held is not None and fits else None
-    why = f"no node has had room since {clock(since)}" if since is not None else "a placeholder asks for it"
+    pod = held.pod if held is not None and fits else None
+    trouble = pod.trouble if pod is not None else None
+    why = "a placeholder asks for it"
+    if pod is not None and pod.unschedulable_since is not None:
+        why = f"no node has had room since {clock(pod.unschedulable_since)}"
+    elif pod is not None and trouble is not None:  # its image is not to be had, as a rule
+        why = f"the placeholder {pod.name} on node {pod.node} does not run: {trouble.detail}"
     message = f"{name} stays on {_other(to)} until room on {to} is held for it: {why}"
-    return Hold(Note(Reason.WAITING_FOR_ROOM, message))
+    return Hold(Note(Reason.WAITING_FOR_ROOM, message, warning=trouble is not None))
 
 
 def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its candidate
