@@ -36,8 +36,8 @@ class TestMisplaced:
         held = reservation(4, ready_since=None, trouble=trouble)
         placed = place(observed(*self.returned, placeholder=held), MAJORITY, RebalanceState())
         assert said(placed) == (
-            "WaitingForRoom: db-4 stays on on-demand until room on spot is held for it: the placeholder held on"
-            ' node node-1 does not run: "pause:1": not found'
+            "WaitingForRoom: db-4 stays on on-demand until room on spot is held for it: the placeholder held"
+            ' on node node-1 does not run: "pause:1": not found'
         )
         assert placed.verdict.warning
 
