@@ -130,7 +130,7 @@ class PlacementInput:
     rolling: str = ""
     """How far the StatefulSet's own rolling update is; empty: there is none."""
     update_at_once: int = 1
-    """So many members that update takes at a time."""
+    """So many members that update may take in this moment, at most."""
     min_ready_s: float = 0.0
     """The StatefulSet's `minReadySeconds`."""
     published: bool = True

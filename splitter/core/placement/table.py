@@ -8,6 +8,7 @@ is decided by `placement`; here its answer becomes writes.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -202,7 +203,7 @@ def placement_input(this: PlanInput) -> PlacementInput:
         spent=_spent(observed),
         made_of=made_of,
         rolling=_rolling(source),
-        update_at_once=source.stateful.update_at_once if source.stateful is not None else 1,
+        update_at_once=_update_takes(source, members),
         min_ready_s=source.stateful.min_ready_s if source.stateful is not None else 0.0,
         published=_is_published(observed),
         unplaceable=why_unplaceable(observed, source),
@@ -240,6 +241,20 @@ def _rolling(source: SourceView) -> str:
     return source.stateful.updating or (
         "" if source.observed else "its controller has not seen the last change"
     )
+
+
+def _update_takes(source: SourceView, members: Iterable[Member]) -> int:
+    """Return how many members the StatefulSet's own update may take in this moment.
+
+    It waits for those that it has made: one with a broken image holds it up for ever.
+    """
+    if (stateful := source.stateful) is None:
+        return 1
+    if not source.observed:
+        return stateful.update_at_once
+    pods = [member.pod for member in members if member.pod is not None]
+    waits = sum(pod.counts and pod.ready_since is None and pod.revision == stateful.revision for pod in pods)
+    return max(0, stateful.update_at_once - waits)
 
 
 def _age(pod: PodView) -> datetime:

@@ -220,6 +220,27 @@ class TestKeeping:
             assert (EvictPod in map(type, result.actions)) is moved
             assert (result.verdict.reason is Reason.QUORUM_HELD) is not moved
 
+    @pytest.mark.parametrize(
+        ("revision", "observed", "moved"), [("v2", True, True), ("v1", True, False), ("v2", False, False)]
+    )
+    def test_an_update_that_stands_still_takes_nobody(
+        self, revision: str, observed: bool, moved: bool
+    ) -> None:
+        """It waits for ever for a pod of a broken image; on notice the others are moved all the same."""
+        source = db(observed=observed)
+        updating = replace(source.stateful, revision="v2", updating="1 of 5 have it")  # type: ignore[type-var]
+        broken = one(2, on_spot=False, ready=False, revision=revision, created=ago(3600))
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v1")
+        result = planned(
+            seen(
+                members({2: broken, 4: doomed}),
+                source=replace(source, stateful=updating),
+                in_force=(0, 1, 2, 4),
+            )
+        )
+        assert (EvictPod in map(type, result.actions)) is moved
+        assert (result.verdict.reason is Reason.QUORUM_HELD) is not moved
+
     def test_room_is_held_before_a_move(self) -> None:
         """A placeholder with what the member asks for."""
         result = planned(seen(members({4: one(4, on_spot=False)})))
