@@ -48,6 +48,7 @@ SIGNALS = {"doomed": "an interruption notice", "cordoned": "cordoned"}
 LIVE = frozenset({"up", "doomed", "cordoned"})
 REPORTS_S = 5  # until a kubelet that registers has said how the pods of its name are
 COLLECTED_S = 60  # until Kubernetes itself deletes the pods of a Node that is gone
+RESYNC_S = 300  # each workload is looked at again so often, as by the settings
 RESTARTS_AN_HOUR = 4  # as docs/limits.md says
 _TERM = {"matchExpressions": [{"key": "spot", "operator": "Exists"}]}
 RULES = Rules(reservations=ReservationRules(NodePresets((_TERM,), (_TERM,)), "pause:1"))
@@ -278,9 +279,8 @@ class PlacementStory:
             self.restarts = planned.rebalance.restarts
             if self.remembers and (self.answers or not planned.actions):
                 self.state = planned.rebalance
-        self._due_s = (
-            10**9 if planned.requeue_after_s is None else self.now_s + math.ceil(planned.requeue_after_s)
-        )
+        again_s = RESYNC_S if planned.requeue_after_s is None else min(RESYNC_S, planned.requeue_after_s)
+        self._due_s = self.now_s + math.ceil(again_s)
         said = f"{planned.state}: {planned.verdict.message} ({planned.verdict.reason})"
         if planned.actions or said != self._said:
             self.tell(f"{self.serving} of {self.replicas} ready  {said}")

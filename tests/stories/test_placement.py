@@ -155,3 +155,19 @@ def test_a_node_is_left_cordoned(replicas: int, returned_: bool) -> None:
     assert on_spot == ([3, 4] if returned_ else [])
     assert story.fewest == (4 if returned_ else 3)
     assert any("db-1 is not: node od-2" in line for line in story.lines)
+    assert story.held is None
+
+
+@pytest.mark.parametrize("rolls", [False, True])
+def test_no_room_is_held_for_weeks(rolls: bool) -> None:
+    """A member that is never ready holds up the return, and no spot node is kept for that."""
+    story = PlacementStory()
+    story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
+    story.members[0] = Member("uid-0-x", Pool.ON_DEMAND, 0, "od", 0, unready_until=86_400)
+    story.updated_s = 0 if rolls else story.updated_s
+    story.wait(120)
+    assert story.held is not None, "it may be ready in a moment"
+    story.wait(600)
+    assert story.held is None
+    story.wait(86_400)
+    assert story.members[4].node == "spot-a"

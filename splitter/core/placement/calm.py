@@ -4,6 +4,8 @@
 is enough that a majority would be left.
 """
 
+from datetime import datetime
+
 from splitter.core.clock import left_s
 from splitter.core.model import Note, Pool
 from splitter.core.placement.disruption import Hold
@@ -52,6 +54,24 @@ def waits_for_others(
         message = f"{name} waits to move to {to}: {observed.surplus[0].name} is being scaled away"
         return Hold(waiting(message))
     return None
+
+
+def waits_long(observed: PlacementInput, state: RebalanceState, seconds: float) -> bool:
+    """Whether somebody has not been available for so many seconds: it may never be."""
+    since = [_ill_since(member, state) for member in observed.members]
+    since += [pod.terminating_since for pod in observed.surplus]
+    return any(one is not None and not left_s(observed.now, one, seconds) for one in since)
+
+
+def _ill_since(member: Member, state: RebalanceState) -> datetime | None:
+    pod = member.pod
+    if pod is None:
+        return None
+    if pod.terminating:
+        return pod.terminating_since
+    if pod.ready_since is None:
+        return pod.unready_since or pod.created
+    return state.on_demand_doomed_since if member.is_on_cordoned else None
 
 
 def _left_cordoned(observed: PlacementInput, state: RebalanceState) -> frozenset[int]:

@@ -14,7 +14,7 @@ from splitter.core.clock import clock, left_s
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
-from splitter.core.placement.calm import waits_for_others
+from splitter.core.placement.calm import waits_for_others, waits_long
 from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
@@ -24,8 +24,8 @@ from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
 
-# A move that is further away holds no room meanwhile: a node may be kept for it. On spot a placeholder stands
-# for the soak too.
+# A move that is further away, or has waited longer for somebody, holds no room: a node may be kept for it. On
+# spot a placeholder stands for the soak too.
 _RESERVES_S = 300.0
 
 
@@ -100,7 +100,8 @@ def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its 
         return Move(others or rests)
     lead_s = _RESERVES_S + (_soak_s(policy, state, tuning) if to is Pool.SPOT else 0.0)
     far = barred is not None and (barred.requeue_after_s or 0.0) > lead_s
-    if far or observed.unplaceable:
+    idle = others is not None and waits_long(observed, state, _RESERVES_S)
+    if far or idle or observed.unplaceable:
         return Move(others or barred)
     reservation = Reservation(to, candidate.ordinal)
     hold = others or _waits_for_reservation(observed, candidate, to, held)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from builders import ago
+from builders import ago, pod
 from core.placement.placed_members import MAJORITY, OD, five, member, observed
 from splitter.core.model import NodeStatus, Pool
-from splitter.core.placement.calm import waits_for_others
+from splitter.core.placement.calm import waits_for_others, waits_long
 from splitter.core.placement.members import Member, rebalance_input
 from splitter.core.rebalance import Tuning, losses
 from splitter.core.split_status import RebalanceState
@@ -57,3 +57,28 @@ class TestCordoned:
         assert state.on_demand_doomed_since == seen.now
         later = losses(rebalance_input(observed(*five()), MAJORITY), MAJORITY, state, Tuning())
         assert later.on_demand_doomed_since is None
+
+
+class TestWaitsLong:
+    @pytest.mark.parametrize(
+        ("other", "long"),
+        [
+            (member(1, OD, ready=False, unready_since=ago(300)), True),
+            (member(1, OD, ready=False, unready_since=ago(299)), False),
+            (member(1, OD, NodeStatus.UNBOUND, ready=False, created=ago(300)), True),
+            (member(1, OD, terminating=True, terminating_since=ago(300)), True),
+            (member(1, OD, terminating=True), False),
+            (cordoned(1), True),
+            (Member(1), False),
+            (member(1, OD, ready_since=ago(1)), False),
+        ],
+    )
+    def test_for_one_member(self, other: Member, long: bool) -> None:
+        """What is not known to last may end in a moment."""
+        state = RebalanceState(on_demand_doomed_since=ago(300))
+        assert waits_long(observed(*five(MOVES, other)), state, 300.0) is long
+
+    def test_for_one_that_is_scaled_away(self) -> None:
+        """It may have a finalizer of somebody who is gone."""
+        ends = pod("db-5", terminating=True, terminating_since=ago(300))
+        assert waits_long(observed(*five(MOVES), surplus=(ends,)), RebalanceState(), 300.0)
