@@ -68,12 +68,12 @@ class Member:
         if self.is_lost:
             return 0.0
         if pod.terminating:
-            return left_s(now, pod.terminating_since or ended or now, TRANSIT_S)
+            return _on_the_way_s(now, pod.terminating_since or ended or now)
         if pod.ready_since is not None:
-            return left_s(now, pod.ready_since, min(min_ready_s, TRANSIT_S))
+            return min(_on_the_way_s(now, pod.ready_since), left_s(now, pod.ready_since, min_ready_s))
         if pod.trouble is not None or self.is_stuck(now, grace_s):
             return 0.0
-        return left_s(now, pod.unready_since or pod.created, TRANSIT_S)
+        return _on_the_way_s(now, pod.unready_since or pod.created)
 
     def is_available(self, now: datetime, min_ready_s: float) -> bool:
         """Whether it has been ready for `minReadySeconds`, on a node that stays."""
@@ -96,6 +96,12 @@ class Member:
         if pod is None or not pod.counts or pod.node_status is not NodeStatus.SOUND:
             return None
         return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
+
+
+def _on_the_way_s(now: datetime, since: datetime | None) -> float:
+    """Return what is left of a transit; nothing where a clock is so far ahead that it tells nothing."""
+    wrong = since is not None and (since - now).total_seconds() > TRANSIT_S
+    return 0.0 if wrong else left_s(now, since, TRANSIT_S)
 
 
 @dataclass(frozen=True, slots=True)
