@@ -4,10 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 
 def left_s(now: datetime, since: datetime | None, after_s: float) -> float:
-    """Return the seconds until `after_s` have passed; 0 when they have, or when nothing began."""
+    """Return the seconds until `after_s` have passed; 0 when they have, or when nothing began.
+
+    What another clock says is ahead of ours began now.
+    """
     if since is None:
         return 0.0
-    return max(0.0, after_s - (now - since).total_seconds())
+    return max(0.0, after_s - max(0.0, (now - since).total_seconds()))
 
 
 def clock(since: datetime | None, after_s: float = 0.0) -> str:

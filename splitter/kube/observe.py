@@ -149,7 +149,7 @@ class Observer:
         due = looked is None or _is_old(looked[0], looked[1], now) or looked[2] < source.replicas
         placed = split.ordinals is not None
         # A placed member waits for what only a look around tells: that the policy is there again.
-        at_rest = {State.STEADY, State.HELD} if placed else {State.STEADY}
+        at_rest = {State.STEADY, State.HELD, State.ROLLING} if placed else {State.STEADY}
         calm = split.status.state in at_rest and not any(twin.is_losing for twin in twins)
         # What placement must know from the beginning: who cannot be moved, because of its volumes.
         claims = source.stateful is not None and source.stateful.claim_templates
@@ -291,12 +291,15 @@ class Observer:
         return self._pods.of(record, now)
 
     def _held_request(self, source: SourceView | None, split: SplitRecord | None) -> PodRequest | None:
-        """Return what a placeholder on spot asks for; None of a workload that is not in placement mode."""
+        """Return what a placeholder on spot asks for; None where there is none, or none can be made."""
         placed = split is not None and split.spec.ordinals is not None
         if source is None or self._reservations is None or not placed:
             return None
         manifest = json.loads(source.manifest_json)
-        return parse.pod_request(placeholder_manifest(manifest, Pool.SPOT, self._reservations))
+        try:
+            return parse.pod_request(placeholder_manifest(manifest, Pool.SPOT, self._reservations))
+        except ValueError:  # of what asks for too much: the plan says it
+            return None
 
     def _fit(self, request: PodRequest, source: SourceView | None, reserved: int, now: datetime) -> int:
         """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""

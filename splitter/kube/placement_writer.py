@@ -77,7 +77,7 @@ class PlacementWriter:
         """Return what the Splits of the namespace say, or are about to say.
 
         Whoever may write a Split may name any owner: it is named only if its own watch shows it, or if it was
-        named before, as one whose label is gone.
+        named before, as one whose label is gone; and only by the Split of its own name.
         """
         asked = self._asked[namespace]
         by_uid: dict[str, tuple[str, Runs]] = {}
@@ -86,8 +86,9 @@ class PlacementWriter:
                 continue
             ranges = runs(record.spec.ordinals)
             owners = record.spec.owner_uids
-            named = [uid for uid in owners if uid in known or self._is_there(record, uid)]
-            by_uid.update((uid, (record.source.name, ranges)) for uid in named)
+            name = record.source.name
+            named = [uid for uid in owners if known.get(uid, ("",))[0] == name or self._is_there(record, uid)]
+            by_uid.update((uid, (name, ranges)) for uid in named)
         for sets in asked.values():
             by_uid.update(sets)
         return by_uid

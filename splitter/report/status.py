@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from splitter.core.conditions import conditions
 from splitter.core.labels_annotations.reported import levels_of, values_of
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, TwinView
+from splitter.core.model import NodeStatus, Observation, PodView, Pool, TwinView
 from splitter.core.plan import Plan, PolicyInForce, remembered
 from splitter.core.reasons import State
 from splitter.core.split_status import (
@@ -59,7 +59,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         conditions=conditions(
             observed, plan, in_force, ready=ready, spot_ready=spot.ready, conflict=conflict
         ),
-        decisions=_decisions(before.decisions, plan.notes if written else (), observed.now),
+        decisions=_decisions(before.decisions, plan, observed.now) if written else before.decisions,
         usage=_usage(observed, plan) if taken else None,
         starts=in_force.starts if taken else NOTHING_LEARNED,
         relief=plan.relief if written and plan.relief is not None else before.relief,
@@ -160,12 +160,16 @@ def _node(name: str, pods: list[PodView]) -> GoingNode:
     return GoingNode(name, _STATES[first.node_status], len(pods), first.signal[:TEXT_MAX], deadline)
 
 
-def _decisions(
-    before: Sequence[PastDecision], notes: Sequence[Note], now: datetime
-) -> tuple[PastDecision, ...]:
-    """Return the last decisions, oldest first; one said again within a minute is not listed twice."""
+def _decisions(before: Sequence[PastDecision], plan: Plan, now: datetime) -> tuple[PastDecision, ...]:
+    """Return the last decisions, oldest first; one said again within a minute is not listed twice.
+
+    Nor is one that only stands for as long as it does: with each look it would push out what was done.
+    """
     now = now.replace(microsecond=0)
+    said = [PastDecision(now, note.reason.value, note.message[:TEXT_MAX]) for note in plan.notes]
+    last = [(old.reason, old.message) for old in before[-len(said) :]]
+    if not plan.actions and last == [(one.reason, one.message) for one in said]:
+        return tuple(before)
     recent = {(old.reason, old.message) for old in before if old.at > now - timedelta(seconds=60)}
-    said = [PastDecision(now, note.reason.value, note.message[:TEXT_MAX]) for note in notes]
     new = (one for one in said if (one.reason, one.message) not in recent)
     return (*before, *new)[-DECISIONS_MAX:]

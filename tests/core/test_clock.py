@@ -10,10 +10,13 @@ from splitter.core.clock import clock, left_s
 
 @pytest.mark.parametrize(
     ("since", "after_s", "left"),
-    [(ago(10), 30.0, 20.0), (ago(30), 30.0, 0.0), (ago(90), 30.0, 0.0), (None, 30.0, 0.0), (NOW, 0.0, 0.0)],
+    [
+        *((ago(10), 30.0, 20.0), (ago(30), 30.0, 0.0), (ago(90), 30.0, 0.0), (None, 30.0, 0.0)),
+        *((NOW, 0.0, 0.0), (ago(-3600), 30.0, 30.0), (ago(-3600), 0.0, 0.0)),
+    ],
 )
 def test_what_is_left_is_never_less_than_nothing(since: datetime | None, after_s: float, left: float) -> None:
-    """What never began is over."""
+    """Nor more than all; what never began is over."""
     assert left_s(NOW, since, after_s) == left
 
 

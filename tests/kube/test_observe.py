@@ -93,6 +93,14 @@ async def test_what_holds_up_every_move_is_looked_at_again_soon(around: Around) 
     assert await around.known(PLACED) == RelatedObjects()
 
 
+async def test_a_roll_that_stands_still_hides_nothing(around: Around) -> None:
+    """A notice may come meanwhile: nobody would be moved because of a policy that is back since long."""
+    around.around = MISSING
+    assert await around.known(PLACED) == MISSING
+    around.around = RelatedObjects()
+    assert await around.known(split(state="Rolling", ordinals=(0, 1)), after_s=60.0) == RelatedObjects()
+
+
 async def test_at_rest_it_looks_every_five_minutes(around: Around) -> None:
     """No more than that: each look costs requests."""
     for _ in range(20):
@@ -197,6 +205,18 @@ class TestThePlaceholder:
         if pod_request is not None:
             assert pod_request.affinity
             assert {one.key for one in pod_request.tolerations} >= {"cloud.google.com/gke-spot"}
+
+    async def test_of_more_than_a_placeholder_may_ask(self) -> None:
+        """None can be made, and the plan says so: the look at the workload goes on."""
+        reservations = rules_of(Settings()).reservations
+        observer = Observer(None, Cache(partial(assess), nobody), reservations)  # type: ignore[arg-type]
+        raw = stateful_set(labels={LABEL_SPLIT: "enabled"})
+        types = {"key": "type", "operator": "In", "values": [f"m{k}" for k in range(40)]}
+        selector = {"nodeSelectorTerms": [{"matchExpressions": [types]}] * 20}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+        raw["spec"]["template"]["spec"]["affinity"] = affinity
+        split = parse.split(self.split(onDemandOrdinals=[0]))
+        assert observer._held_request(parse.source(raw).view, split) is None  # noqa: SLF001
 
     @pytest.mark.parametrize(("state", "woken"), [("Held", [DB]), ("Steady", [])])
     async def test_news_of_capacity_wake_who_waits(self, state: str, woken: list[Key]) -> None:

@@ -211,6 +211,17 @@ class TestTelling:
         await desk.place("cache", 0)
         assert set(desk.store.published) == {"db", "cache"}
 
+    async def test_another_workload_that_a_split_says_it_is_of(self, desk: Desk) -> None:
+        """It says nothing of that one, though the policy knows its UID: there is one Split for each."""
+        await desk.place("db", 0, 1)
+        forged = placement_split(stateful("forged"), (2,))
+        forged["metadata"] |= {"uid": "uid-split", "resourceVersion": "7"}
+        forged["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
+        forged["metadata"]["ownerReferences"][0]["uid"] = "uid-db"
+        desk.cache.splits.upsert(forged)
+        await desk.place("cache", 0)
+        assert desk.store.published == {"db": [(0, 1)], "cache": [(0, 0)]}
+
 
 KARPENTER, GKE = "karpenter.sh/capacity-type", "cloud.google.com/gke-spot"
 

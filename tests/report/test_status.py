@@ -8,6 +8,7 @@ import yaml
 
 from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
 from splitter.bundled import bundled_path
+from splitter.core.actions import EvictPod
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, SplitView
@@ -185,9 +186,21 @@ class TestDecisions:
     @pytest.mark.parametrize(("seconds", "times"), [(1, 1), (59, 1), (61, 2)])
     def test_not_twice_within_a_minute(self, seconds: float, times: int) -> None:
         """One said again within a minute is listed once."""
-        before = show(steady(SCALED), observation(now=ago(seconds)))
-        result = show(steady(SCALED), observation(split=after(before)))
+        scales = steady(SCALED, actions=(EvictPod("db-4", "uid-db-4", Pool.SPOT),))
+        before = show(scales, observation(now=ago(seconds)))
+        result = show(scales, observation(split=after(before)))
         assert len(result["decisions"]) == times
+
+    def test_what_stands_is_listed_once(self) -> None:
+        """However long it holds: else the list would have nothing but this, and each look be a write."""
+        held = steady(PROBLEM, BALANCED)
+        before = show(held, observation(now=ago(7200)))
+        assert show(held, observation(split=after(before))) == before
+        between = show(steady(SCALED), observation(split=after(before), now=ago(3600)))
+        again = show(held, observation(split=after(between)))["decisions"]
+        assert [one["message"] for one in again] == [
+            one.message for one in (PROBLEM, BALANCED, SCALED, PROBLEM, BALANCED)
+        ]
 
     def test_only_what_was_done(self) -> None:
         """A plan whose writes were refused decided nothing."""

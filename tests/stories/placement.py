@@ -44,8 +44,11 @@ from splitter.core.stateful import StatefulView
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, END_S = 20, 3
+SIGNALS = {"doomed": "an interruption notice", "cordoned": "cordoned"}
+LIVE = frozenset({"up", "doomed", "cordoned"})
 REPORTS_S = 5  # until a kubelet that registers has said how the pods of its name are
 COLLECTED_S = 60  # until Kubernetes itself deletes the pods of a Node that is gone
+RESYNC_S = 300  # each workload is looked at again so often, as by the settings
 RESTARTS_AN_HOUR = 4  # as docs/limits.md says
 _TERM = {"matchExpressions": [{"key": "spot", "operator": "Exists"}]}
 RULES = Rules(reservations=ReservationRules(NodePresets((_TERM,), (_TERM,)), "pause:1"))
@@ -54,7 +57,7 @@ MANIFEST = json.dumps({"spec": {"template": {"spec": {"containers": [{"name": "d
 
 @dataclass
 class Node:
-    """One machine: `up`, `doomed`, `silent` or `gone`."""
+    """One machine: `up`, `doomed`, `cordoned`, `silent` or `gone`."""
 
     spot: bool
     state: str = "up"
@@ -97,6 +100,9 @@ class PlacementStory:
     policy_acts: bool = True  # else pods are born without label and affinity
     cordoned: bool = True  # else the scheduler takes a doomed node as any other
     headroom_lies: bool = False  # on-demand has room for a placeholder, and for no member
+    spot_lies: bool = False  # the same of spot
+    placeholders_fail: bool = False  # kubelets take none
+    placeholders: int = 0  # that were made
     quota: bool = False  # the API server takes no more pods
     budget: bool = True  # the PodDisruptionBudget allows evictions
     answers: bool = True  # else the API server does what it is asked for, and nobody hears of it
@@ -190,10 +196,10 @@ class PlacementStory:
     def _is_settled(self, one: Member) -> bool:
         node = self.nodes.get(one.node)
         since = max(one.bound_at + START_S, one.unready_until)
-        return node is not None and node.state in {"up", "doomed"} and self.now_s > since
+        return node is not None and node.state in LIVE and self.now_s > since
 
     def _ready(self, one: Member) -> bool:
-        alive = one.node != "" and self.nodes[one.node].state in {"up", "doomed"}
+        alive = one.node != "" and self.nodes[one.node].state in LIVE
         started = self.now_s >= max(one.bound_at + START_S, one.unready_until)
         return alive and one.ends_at is None and started
 
@@ -201,7 +207,7 @@ class PlacementStory:
         for k, one in list(self.members.items()):
             if k >= self.replicas and one.ends_at is None:
                 one.ends_at = self.now_s + END_S
-            alive = one.node == "" or self.nodes[one.node].state in {"up", "doomed"}
+            alive = one.node == "" or self.nodes[one.node].state in LIVE
             went_s = (
                 self.nodes[one.node].went_s if one.node and self.nodes[one.node].state == "gone" else None
             )
@@ -230,10 +236,12 @@ class PlacementStory:
 
     def _schedule(self, one: Member, only: Pool | None = None) -> None:
         wanted = only or one.born
-        takes = {"up"} if self.cordoned else {"up", "doomed"}
+        takes = {"up"} if self.cordoned else LIVE
         spot = [name for name, node in self.nodes.items() if node.spot and node.state in takes]
         taken = sum(other.node == "od" for other in self.members.values())
         lies = self.headroom_lies and only is None and wanted is not None
+        if self.spot_lies and only is None:
+            spot = []
         if wanted in {Pool.SPOT, None} and spot:  # without a wish, the empty machines look best
             one.node = spot[0]
         elif only is not Pool.SPOT and taken < self.on_demand_headroom and not lies:
@@ -257,10 +265,8 @@ class PlacementStory:
 
     def _reconciles(self) -> None:
         """Reconcile until nothing is written; the next look comes with an event, or when the plan says."""
-        for _ in range(4):
-            if not self._passed():
-                break
-        self._looked = self._looks()
+        settled = any(not self._passed() for _ in range(4))
+        self._looked = self._looks() if settled else ""
 
     def _passed(self) -> bool:
         planned = self._plan()
@@ -273,9 +279,8 @@ class PlacementStory:
             self.restarts = planned.rebalance.restarts
             if self.remembers and (self.answers or not planned.actions):
                 self.state = planned.rebalance
-        self._due_s = (
-            10**9 if planned.requeue_after_s is None else self.now_s + math.ceil(planned.requeue_after_s)
-        )
+        again_s = RESYNC_S if planned.requeue_after_s is None else min(RESYNC_S, planned.requeue_after_s)
+        self._due_s = self.now_s + math.ceil(again_s)
         said = f"{planned.state}: {planned.verdict.message} ({planned.verdict.reason})"
         if planned.actions or said != self._said:
             self.tell(f"{self.serving} of {self.replicas} ready  {said}")
@@ -337,6 +342,7 @@ class PlacementStory:
             None: NodeStatus.UNBOUND,
             "up": NodeStatus.SOUND,
             "doomed": NodeStatus.DOOMED,
+            "cordoned": NodeStatus.DOOMED,
             "silent": NodeStatus.LOST,
             "gone": NodeStatus.LOST,
         }[node.state if node is not None else None]
@@ -354,6 +360,7 @@ class PlacementStory:
             node=one.node or None,
             node_uid=f"uid-{one.node}" if one.node else None,
             on_spot=node is not None and node.spot,
+            cordoned=node is not None and node.state == "cordoned",
             vanished=node is not None and (node.state == "gone" or of_old),
             successor="uid-anew" if of_old else "",
             finished=one.failed,
@@ -367,7 +374,7 @@ class PlacementStory:
             unschedulable_since=self._at(one.waits_since),
             ordinal=ordinal,
             born=one.born,
-            signal="an interruption notice" if node is not None and node.state == "doomed" else "",
+            signal=SIGNALS.get(node.state, "") if node is not None else "",
         )
 
     @staticmethod
@@ -385,7 +392,8 @@ class PlacementStory:
             case CreatePlaceholder():
                 if self.quota:
                     return
-                made = Member("uid-held", None, self.now_s)
+                made = Member("uid-held", None, self.now_s, failed=self.placeholders_fail)
+                self.placeholders += 1
                 self.held = (action.held_for, made)
                 self._schedule(made, only=action.pool)
             case DeletePlaceholder():

@@ -15,7 +15,7 @@ EVENTS = (
     *("doom", "silent", "gone", "up", "new", "scale", "room", "base", "block", "calm", "freeze"),
     *("policy-gone", "policy-known-gone", "policy-back", "registers-anew", "machine-anew", "uncordoned"),
     *("room-lies", "placeholder-fails", "quota", "unready", "ends", "replace", "label-back"),
-    *("budget", "silence", "forgets", "update"),
+    *("budget", "silence", "forgets", "update", "cordon", "spot-lies", "kubelets"),
 )
 PAUSES_S = (1, 3, 20, 60, 200, 700)
 
@@ -73,9 +73,15 @@ def _happens(story: PlacementStory, dice: Random) -> str:  # noqa: C901, PLR0912
             story.policy_acts, story.unplaceable = False, "the policy is not there"
         case "policy-back":
             story.policy_acts, story.unplaceable = True, ""
-        case "uncordoned" | "room-lies" | "quota" | "budget" | "silence" | "forgets":
+        case "cordon":
+            story.nodes_are("up" if story.nodes["od"].state == "cordoned" else "cordoned", "od")
+        case (
+            "uncordoned" | "room-lies" | "quota" | "budget" | "silence" | "forgets" | "spot-lies" | "kubelets"
+        ):
             switch = {
                 "uncordoned": "cordoned",
+                "spot-lies": "spot_lies",
+                "kubelets": "placeholders_fail",
                 "room-lies": "headroom_lies",
                 "silence": "answers",
                 "forgets": "remembers",
@@ -104,6 +110,9 @@ def _heals(story: PlacementStory) -> None:
         True
     )
     story.unplaceable, story.headroom_lies, story.quota = "", False, False
+    story.spot_lies = story.placeholders_fail = False
+    if story.nodes["od"].state == "cordoned":
+        story.nodes_are("up", "od")
     for member in story.members.values():
         member.unready_until = 0
     for name, node in story.nodes.items():

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stories.placement import PlacementStory
+from splitter.core.model import Pool
+from stories.placement import Member, Node, PlacementStory
 
 BOTH = ("spot-a", "spot-b")
 
@@ -136,3 +137,37 @@ def test_frozen() -> None:
     story.nodes_are("gone", *BOTH)
     story.wait(60)
     golden("placement-frozen", story.lines)
+
+
+@pytest.mark.parametrize(("replicas", "returned_"), [(5, True), (3, False)])
+def test_a_node_is_left_cordoned(replicas: int, returned_: bool) -> None:
+    """Members return beside one on it, unless no majority would be left if it was drained that moment."""
+    story = PlacementStory(replicas=replicas)
+    story.nodes["od-2"] = Node(spot=False)
+    story.members[1] = Member("uid-1-x", Pool.ON_DEMAND, -500, "od-2", -500)
+    for k in range(replicas // 2 + 1, replicas):
+        story.members[k] = Member(f"uid-{k}-x", Pool.SPOT, -500, "od", -500)
+    story.nodes_are("cordoned", "od-2")
+    story.wait(3500)
+    assert story.ends == [], "whoever drains a node has an hour"
+    story.wait(3 * 3600)
+    on_spot = [k for k, one in sorted(story.members.items()) if story.nodes[one.node].spot]
+    assert on_spot == ([3, 4] if returned_ else [])
+    assert story.fewest == (4 if returned_ else 3)
+    assert any("db-1 is not: node od-2" in line for line in story.lines)
+    assert story.held is None
+
+
+@pytest.mark.parametrize("rolls", [False, True])
+def test_no_room_is_held_for_weeks(rolls: bool) -> None:
+    """A member that is never ready holds up the return, and no spot node is kept for that."""
+    story = PlacementStory()
+    story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
+    story.members[0] = Member("uid-0-x", Pool.ON_DEMAND, 0, "od", 0, unready_until=86_400)
+    story.updated_s = 0 if rolls else story.updated_s
+    story.wait(120)
+    assert story.held is not None, "it may be ready in a moment"
+    story.wait(600)
+    assert story.held is None
+    story.wait(86_400)
+    assert story.members[4].node == "spot-a"

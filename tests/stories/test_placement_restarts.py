@@ -3,6 +3,9 @@
 The bound on restarts within an hour is checked by the story itself, at every write.
 """
 
+import pytest
+
+from splitter.core.model import Pool
 from stories.placement import Member, PlacementStory
 
 
@@ -65,6 +68,55 @@ def test_room_that_fits_a_placeholder_only() -> None:
     story.headroom_lies = False
     story.wait(6 * 3600)
     assert story.members[3].node == "od"
+
+
+def test_room_on_spot_that_fits_a_placeholder_only() -> None:
+    """A spread constraint keeps the member off: it is not restarted in vain each hour for ever."""
+    story = PlacementStory()
+    story.spot_lies = True
+    story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
+    story.wait(24 * 3600)
+    assert 4 <= len(story.ends) <= 11
+    story.wait(5 * 24 * 3600)
+    assert len(story.ends) <= 18
+    assert story.held is None, "room is held for a move that is hours away"
+    story.spot_lies = False
+    story.wait(24 * 3600)
+    assert story.members[4].node == "spot-a"
+
+
+def test_a_placeholder_comes_to_a_node_that_goes() -> None:
+    """Cordoned for days, and pods tolerate that: others are asked for ever later, and it is no loss."""
+    story = _one_misplaced(up=False)
+    story.cordoned = False
+    story.nodes_are("doomed", "spot-a")
+    story.wait(24 * 3600)
+    assert 4 <= story.placeholders <= 12
+    assert story.state.last_loss is None
+    story.nodes_are("up", "spot-a")
+    story.wait(24 * 3600)
+    assert story.members[4].node == "spot-a"
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_kubelets_take_no_placeholder(up: bool) -> None:
+    """One that has failed is deleted, and the next one asked for ever later."""
+    story = _one_misplaced(up=up)
+    story.placeholders_fail = True
+    story.wait(24 * 3600)
+    assert 4 <= story.placeholders <= 12
+    story.placeholders_fail = False
+    story.wait(24 * 3600)
+    assert story.members[0 if up else 4].node == ("od" if up else "spot-a")
+
+
+def _one_misplaced(*, up: bool) -> PlacementStory:
+    story = PlacementStory()
+    if up:
+        story.members[0] = Member("uid-0-x", Pool.SPOT, -500, "spot-b", -500)
+    else:
+        story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
+    return story
 
 
 def test_pods_are_refused_by_a_quota_on_notice() -> None:

@@ -164,11 +164,12 @@ def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuni
 def _without_majority(observed: PlacementInput, end: End) -> Hold | None:
     """Hold where half of the members or fewer would be ready, those being scaled away included (P11)."""
     # The StatefulSet's own update may take so many more in this very moment.
-    leaving = int(end.serves) + (observed.update_at_once if observed.rolling else 0)
+    by_update = observed.update_at_once if observed.rolling else 0
+    leaving = int(end.serves) + by_update
     if not end.serves or observed.keeps_majority_without(leaving):
         return None
-    also = "the one that is" if observed.update_at_once == 1 else f"the {observed.update_at_once} that are"
-    update = f" beside {also} rolled" if observed.rolling else ""
+    also = "the one that is" if by_update == 1 else f"the {by_update} that are"
+    update = f" beside {also} rolled" if by_update else ""
     message = (
         f"{end.pod.name} stays on doomed node {end.pod.node}: without it{update}"
         f" {observed.serving - leaving} of {observed.known} would be ready, no majority"

@@ -68,12 +68,12 @@ class Member:
         if self.is_lost:
             return 0.0
         if pod.terminating:
-            return left_s(now, pod.terminating_since or ended or now, TRANSIT_S)
+            return _on_the_way_s(now, pod.terminating_since or ended or now)
         if pod.ready_since is not None:
-            return left_s(now, pod.ready_since, min(min_ready_s, TRANSIT_S))
+            return min(_on_the_way_s(now, pod.ready_since), left_s(now, pod.ready_since, min_ready_s))
         if pod.trouble is not None or self.is_stuck(now, grace_s):
             return 0.0
-        return left_s(now, pod.unready_since or pod.created, TRANSIT_S)
+        return _on_the_way_s(now, pod.unready_since or pod.created)
 
     def is_available(self, now: datetime, min_ready_s: float) -> bool:
         """Whether it has been ready for `minReadySeconds`, on a node that stays."""
@@ -85,12 +85,23 @@ class Member:
         return self.pod is not None and self.pod.is_stuck(now, grace_s)
 
     @property
+    def is_on_cordoned(self) -> bool:
+        """Ready on an on-demand node that is cordoned, and nothing worse: it may stay so for ever."""
+        return self.serves and self.pod is not None and self.pod.cordoned and not self.pod.on_spot
+
+    @property
     def pool(self) -> Pool | None:
         """Where it stands: the pool of its node; None while that is not known, or the node goes."""
         pod = self.pod
         if pod is None or not pod.counts or pod.node_status is not NodeStatus.SOUND:
             return None
         return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
+
+
+def _on_the_way_s(now: datetime, since: datetime | None) -> float:
+    """Return what is left of a transit; nothing where a clock is so far ahead that it tells nothing."""
+    wrong = since is not None and (since - now).total_seconds() > TRANSIT_S
+    return 0.0 if wrong else left_s(now, since, TRANSIT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +129,14 @@ class PlacementInput:
     surplus: tuple[PodView, ...] = ()
     """Pods beyond the range, on their way out."""
     placeholder: Placeholder | None = None
+    spent: Placeholder | None = None
+    """One that holds no room: it has failed, or came to a node that goes."""
     made_of: str = ""
     """What a placeholder would be made of now."""
     rolling: str = ""
     """How far the StatefulSet's own rolling update is; empty: there is none."""
     update_at_once: int = 1
-    """So many members that update takes at a time."""
+    """So many members that update may take in this moment, at most."""
     min_ready_s: float = 0.0
     """The StatefulSet's `minReadySeconds`."""
     published: bool = True
@@ -172,7 +185,8 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
     in_force = frozenset(observed.in_force)
     on_spot = observed.on_spot
     held = observed.placeholder
-    proof = [held.pod] if held is not None and held.pod.on_spot else []
+    # What came to a node that was going already has lost nothing.
+    proof = [held.pod] if held is not None and held.pod.on_spot and observed.spent is None else []
     ready_since = [
         observed.now if pod.hinted else pod.ready_since
         for pod in (*on_spot, *proof)
@@ -195,6 +209,7 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         spot_spec=observed.desired - on_demand,
         spot_ready_since=tuple(sorted(ready_since)),
         spot_starting=starting,
+        on_demand_doomed=sum(member.is_on_cordoned for member in observed.members),
         spot_doomed=sum(pod.serves_but_doomed for pod in on_spot),
         lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
         lost_nodes_live=not any(pod.node_status is NodeStatus.LOST for pod in losing),

@@ -14,17 +14,18 @@ from splitter.core.clock import clock, left_s
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
+from splitter.core.placement.calm import waits_for_others, waits_long
 from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
-from splitter.core.placement.outcome import rest
+from splitter.core.placement.outcome import rest, room_rest
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
 
-# A move to on-demand that is further away holds no room meanwhile: a node may be kept for it. On spot a
-# placeholder stands for the soak.
+# A move that is further away, or has waited longer for somebody, holds no room: a node may be kept for it. On
+# spot a placeholder stands for the soak too.
 _RESERVES_S = 300.0
 
 
@@ -94,9 +95,13 @@ def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its 
     barred = _rests(observed, candidate, to, state, tuning) or _barred(
         observed, candidate, Cause.ORDER, state, tuning
     )
-    others = _waits_for_others(observed, candidate, to)
-    far = to is Pool.ON_DEMAND and barred is not None and (barred.requeue_after_s or 0.0) > _RESERVES_S
-    if far or observed.unplaceable:
+    others = waits_for_others(observed, candidate, to, state)
+    if held is None and (rests := _room_rests(observed, candidate, to, state, tuning)) is not None:
+        return Move(others or rests)
+    lead_s = _RESERVES_S + (_soak_s(policy, state, tuning) if to is Pool.SPOT else 0.0)
+    far = barred is not None and (barred.requeue_after_s or 0.0) > lead_s
+    idle = others is not None and waits_long(observed, state, _RESERVES_S)
+    if far or idle or observed.unplaceable:
         return Move(others or barred)
     reservation = Reservation(to, candidate.ordinal)
     hold = others or _waits_for_reservation(observed, candidate, to, held)
@@ -220,31 +225,6 @@ def _already_held(members: Sequence[Member], held: Placeholder | None, pool: Poo
     return members[0]
 
 
-def _waits_for_others(observed: PlacementInput, candidate: Member, to: Pool) -> Hold | None:
-    name = _name(observed, candidate)
-    if observed.rolling:
-        message = f"{name} moves to {to} when the StatefulSet's own update is through: {observed.rolling}"
-        return Hold(Note(Reason.ROLLOUT_IN_PROGRESS, message))
-    unready = [m for m in observed.members if not m.is_available(observed.now, observed.min_ready_s)]
-    if unready:
-        ready = observed.desired - len(unready)
-        not_yet = "it is not itself" if candidate in unready else f"{_name(observed, unready[0])} is not"
-        message = (
-            f"{name} waits to move to {to}: {ready} of {observed.desired} are ready on nodes that stay,"
-            f" {not_yet}"
-        )
-        waits = [
-            left_s(observed.now, m.pod.ready_since, observed.min_ready_s)
-            for m in unready
-            if m.pod is not None
-        ]
-        return Hold(waiting(message), max(waits, default=0.0) or None)
-    if observed.surplus:
-        message = f"{name} waits to move to {to}: {observed.surplus[0].name} is being scaled away"
-        return Hold(waiting(message))
-    return None
-
-
 def _too_early(
     observed: PlacementInput,
     candidate: Member,
@@ -281,10 +261,15 @@ def _waits_for_reservation(
     )
     if held is not None and fits and held.pod.available:
         return None
-    since = held.pod.unschedulable_since if held is not None and fits else None
-    why = f"no node has had room since {clock(since)}" if since is not None else "a placeholder asks for it"
+    pod = held.pod if held is not None and fits else None
+    trouble = pod.trouble if pod is not None else None
+    why = "a placeholder asks for it"
+    if pod is not None and pod.unschedulable_since is not None:
+        why = f"no node has had room since {clock(pod.unschedulable_since)}"
+    elif pod is not None and trouble is not None:  # its image is not to be had, as a rule
+        why = f"the placeholder {pod.name} on node {pod.node} does not run: {trouble.detail}"
     message = f"{name} stays on {_other(to)} until room on {to} is held for it: {why}"
-    return Hold(Note(Reason.WAITING_FOR_ROOM, message))
+    return Hold(Note(Reason.WAITING_FOR_ROOM, message, warning=trouble is not None))
 
 
 def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its candidate
@@ -301,9 +286,7 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
     if hinted is not None:
         message = f"{name} stays on on-demand: {hinted.node}: {hinted.signal}"
         return Hold(Note(Reason.SPOT_BLOCKED, message))
-    soak_s = 0.0
-    if state.last_loss is not None:
-        soak_s = min(state.soak(policy.soak_s), tuning.fast_s) if state.proven else state.soak(policy.soak_s)
+    soak_s = _soak_s(policy, state, tuning)
     begins = max(
         (one for one in (held.pod.ready_since, None if state.proven else state.last_loss) if one is not None),
         default=None,
@@ -313,6 +296,14 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
         message = f"{name} stays on on-demand until {until}: spot has to stand for {soak_s:.0f} s first"
         return Hold(Note(Reason.SOAKING, message), wait_s)
     return None
+
+
+def _soak_s(policy: Policy, state: RebalanceState, tuning: Tuning) -> float:
+    """Return the seconds for which room on spot has to stand before a member comes to it."""
+    if state.last_loss is None:
+        return 0.0
+    soak_s = state.soak(policy.soak_s)
+    return min(soak_s, tuning.fast_s) if state.proven else soak_s
 
 
 def _rests(
@@ -329,6 +320,21 @@ def _rests(
         f" {rest_s:.0f} s{tried}"
     )
     return Hold(Note(Reason.RETURNING if to is Pool.SPOT else Reason.MOVE_UNDONE, message), wait_s)
+
+
+def _room_rests(
+    observed: PlacementInput, candidate: Member, to: Pool, state: RebalanceState, tuning: Tuning
+) -> Hold | None:
+    """Return why no room is asked for yet: the last placeholders held none."""
+    rest_s = room_rest(state, tuning, to)
+    if not (wait_s := left_s(observed.now, state.last_spent, rest_s)):
+        return None
+    last = "the last placeholder" if state.spent == 1 else f"the last {state.spent} placeholders"
+    message = (
+        f"{_name(observed, candidate)} stays on {_other(to)}: {last} held no room on {to}; the next one asks"
+        f" for it at {clock(state.last_spent, rest_s)}"
+    )
+    return Hold(Note(Reason.WAITING_FOR_ROOM, message, warning=True), wait_s)
 
 
 def _moves(observed: PlacementInput, where: Ordinals, candidate: Member, to: Pool) -> Note:

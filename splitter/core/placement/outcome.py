@@ -5,6 +5,7 @@
 
 from dataclasses import replace
 
+from splitter.core.clock import clock
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, Pool
 from splitter.core.placement.disruption import doubled
@@ -17,22 +18,47 @@ from splitter.core.split_status import RebalanceState
 def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:
     """Return the seconds before the next move to a pool: doubled by each that ended elsewhere.
 
-    To on-demand nobody has to rest but after such a one; that leaves a member without a node for the grace,
-    so the wait grows to the better part of a day.
+    To on-demand nobody has to rest but after such a one. Each was a restart in vain, so the wait grows to the
+    better part of a day.
 
     >>> rest(RebalanceState(failed_moves=2), Tuning(), Pool.SPOT)
     240.0
     """
     if to is Pool.ON_DEMAND:
         return doubled(tuning.step_interval_s, state.failed_covers) if state.failed_covers else 0.0
-    rest_s = doubled(tuning.step_interval_s, state.failed_moves)
-    return min(rest_s, max(tuning.soak_max_s, tuning.step_interval_s))
+    return doubled(tuning.step_interval_s, state.failed_moves)
+
+
+def room_rest(state: RebalanceState, tuning: Tuning, pool: Pool) -> float:
+    """Return the seconds before room in a pool is asked for again, doubled by each that held none."""
+    in_vain = state.spent if state.spent_up is (pool is Pool.ON_DEMAND) else 0
+    return doubled(tuning.step_interval_s, in_vain) if in_vain else 0.0
+
+
+def with_spent(
+    observed: PlacementInput, state: RebalanceState, tuning: Tuning
+) -> tuple[RebalanceState, Note | None]:
+    """Count a placeholder that holds no room and is let go now, and say why."""
+    if (spent := observed.spent) is None:
+        return state, None
+    up = spent.pool is Pool.ON_DEMAND
+    before = state.spent if state.spent_up is up else 0
+    state = replace(state, spent=before + 1, spent_up=up, last_spent=observed.now)
+    pod = spent.pod
+    why = "has failed" if pod.finished else f"came to a node that is about to go ({pod.signal or 'doomed'})"
+    message = (
+        f"the placeholder for {observed.name}-{spent.ordinal} {why}: node {pod.node}; another asks for room"
+        f" on {spent.pool} not before {clock(observed.now, room_rest(state, tuning, spent.pool))}"
+    )
+    return state, Note(Reason.WAITING_FOR_ROOM, message, warning=True)
 
 
 def judged(
     observed: PlacementInput, policy: Policy, state: RebalanceState
 ) -> tuple[RebalanceState, Note | None]:
     """Look how the last move ended; the note is about one that did not end where it was to."""
+    if state.unplaced and _is_placed_again(observed, state):
+        state = replace(state, unplaced=False)
     if state.moved is None or state.last_step is None:
         return state, None
     moved = next((m for m in observed.members if m.ordinal == state.moved), None)
@@ -42,20 +68,20 @@ def judged(
     if pod is None or pod.uid == state.moved_uid:
         return state, None
     to, elsewhere = (Pool.ON_DEMAND, Pool.SPOT) if state.moved_up else (Pool.SPOT, Pool.ON_DEMAND)
-    name, is_bound = (
-        f"{observed.name}-{moved.ordinal}",
-        pod.node_status in {NodeStatus.SOUND, NodeStatus.DOOMED},
-    )
+    name = f"{observed.name}-{moved.ordinal}"
+    is_bound = pod.node_status not in {NodeStatus.UNBOUND, NodeStatus.UNSEEN}
     if moved.born is None:
         message = (
             f"{name} was to start on {to}, and was created without the label of policy splitter-placement"
         )
     elif is_bound and pod.on_spot is state.moved_up:
         message = f"{name} was to start on {to}, and the scheduler chose {elsewhere} node {pod.node}"
+    elif pod.going and not state.moved_up:
+        message = f"{name} was to start on {to}, and came to node {pod.node}, which is about to go"
     elif moved.is_stuck(observed.now, policy.grace_s):
         message = f"{name} was to start on {to}, and found no node"
     elif moved.serves:
-        state = replace(state, moved=None, unplaced=False)
+        state = replace(state, moved=None, unplaced=False, spent=0, last_spent=None)
         return replace(state, failed_covers=0) if state.moved_up else replace(state, failed_moves=0), None
     else:
         return state, None
@@ -70,3 +96,10 @@ def judged(
     )
     message += "; the next try waits longer"
     return state, Note(Reason.MOVE_UNDONE, message, warning=True)
+
+
+def _is_placed_again(observed: PlacementInput, state: RebalanceState) -> bool:
+    """Whether a pod that was made after the last move bears the policy's label: it acts."""
+    pods = (member.pod for member in observed.members if member.born is not None)
+    made = [pod.created for pod in pods if pod is not None and pod.created is not None]
+    return state.last_step is not None and max(made, default=state.last_step) > state.last_step

@@ -16,7 +16,7 @@ from splitter.core.placement.disruption import Cause, End, Hold, permitted, with
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
 from splitter.core.placement.mover import Eviction, Move, Reservation, next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
-from splitter.core.placement.outcome import judged
+from splitter.core.placement.outcome import judged, with_spent
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning, losses
 from splitter.core.rebalance.sentences import waiting
@@ -80,6 +80,9 @@ def place(
         return replace(
             placed, verdict=where.notes[0] if where.notes else placed.verdict, notes=notes, moving=True
         )
+    state, spent = with_spent(observed, state, tuning)
+    if spent is not None:
+        placed = replace(placed, state=state, notes=(*placed.notes, spent))
     return _ended(observed, policy, placed, move, tuning)
 
 

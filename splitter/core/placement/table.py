@@ -8,11 +8,13 @@ is decided by `placement`; here its answer becomes writes.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from splitter.core import actions as do
 from splitter.core import labels_annotations as keys
+from splitter.core.clock import left_s
 from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import source_label_state
@@ -22,7 +24,7 @@ from splitter.core.model import Mode, Note, Observation, PodView, Pool, SourceVi
 from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
 from splitter.core.placement import relief
-from splitter.core.placement.members import Member, Placeholder, PlacementInput
+from splitter.core.placement.members import TRANSIT_S, Member, Placeholder, PlacementInput
 from splitter.core.placement.place import Placed, place
 from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
 from splitter.core.plan import Plan, PlanInput
@@ -34,16 +36,19 @@ from splitter.core.twins.relief_status import remembering
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
     """Whether this workload is split by placement, or is to be; what is split stays as it was taken."""
+    split, labelled = observed.split, keys.LABEL_SPLIT in source.labels
     if source.stateful is None:
         return False
-    if observed.split is not None and observed.split.takes_over:
-        return observed.split.ordinals is not None
-    if observed.published is not None and keys.LABEL_SPLIT not in source.labels:
+    if split is not None and split.takes_over and split.ordinals is not None:
+        return True
+    if observed.published is not None and not labelled and (split is None or not split.takes_over):
         return True  # the Split was deleted by hand, and the policy knows nothing of that
-    by_twins = {keys.ANNOTATION_REPLICAS, keys.ANNOTATION_TAKEN_OVER} & set(
-        source.annotations
-    ) or observed.twins
-    labelled = keys.LABEL_SPLIT in source.labels
+    # A Split without ordinals tells nothing: of one in placement mode somebody may have removed them.
+    by_twins = (
+        {keys.ANNOTATION_REPLICAS, keys.ANNOTATION_TAKEN_OVER} & set(source.annotations)
+        or observed.twins
+        or (split is not None and split.replicas is not None)
+    )
     return labelled and not by_twins and mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
 
 
@@ -195,9 +200,10 @@ def placement_input(this: PlanInput) -> PlacementInput:
             pods[k] for k in sorted(pods, key=lambda k: k or 0) if k is None or not first <= k < last
         ),
         placeholder=_placeholder(observed),
+        spent=_spent(observed),
         made_of=made_of,
         rolling=_rolling(source),
-        update_at_once=source.stateful.update_at_once if source.stateful is not None else 1,
+        update_at_once=_update_takes(source, members),
         min_ready_s=source.stateful.min_ready_s if source.stateful is not None else 0.0,
         published=_is_published(observed),
         unplaceable=why_unplaceable(observed, source),
@@ -237,6 +243,20 @@ def _rolling(source: SourceView) -> str:
     )
 
 
+def _update_takes(source: SourceView, members: Iterable[Member]) -> int:
+    """Return how many members the StatefulSet's own update may take in this moment.
+
+    It waits for those that it has made: one with a broken image holds it up for ever.
+    """
+    if (stateful := source.stateful) is None:
+        return 1
+    if not source.observed:
+        return stateful.update_at_once
+    pods = [member.pod for member in members if member.pod is not None]
+    waits = sum(pod.counts and pod.ready_since is None and pod.revision == stateful.revision for pod in pods)
+    return max(0, stateful.update_at_once - waits)
+
+
 def _age(pod: PodView) -> datetime:
     return pod.created or datetime.min.replace(tzinfo=UTC)
 
@@ -247,13 +267,29 @@ def _born(pod: PodView | None) -> Pool | None:
 
 def _placeholder(observed: Observation) -> Placeholder | None:
     """Return the placeholder that holds room, if one does: not one that ends."""
+    held = (_held_by(pod) for pod in observed.placeholders if pod.counts)
+    return next((one for one in held if one is not None), None)
+
+
+def _spent(observed: Observation) -> Placeholder | None:
+    """Return a placeholder that holds no room: a kubelet did not take it, or it came to a node that goes.
+
+    What tolerates everything is bound to a cordoned node as to any other, each time anew.
+    """
     for pod in observed.placeholders:
-        pool, _, rest = pod.held_for.partition("/")
-        number, _, made_of = rest.partition("/")
-        ordinal = ordinal_of(number)
-        if pod.counts and pool in {one.value for one in Pool} and ordinal is not None:
-            return Placeholder(Pool(pool), ordinal, made_of, pod)
+        came = left_s(observed.now, pod.bound_since or pod.created, TRANSIT_S) > 0 and pod.going
+        if not pod.terminating and (pod.finished or came) and (held := _held_by(pod)) is not None:
+            return held
     return None
+
+
+def _held_by(pod: PodView) -> Placeholder | None:
+    pool, _, rest = pod.held_for.partition("/")
+    number, _, made_of = rest.partition("/")
+    ordinal = ordinal_of(number)
+    if pool not in {one.value for one in Pool} or ordinal is None:
+        return None
+    return Placeholder(Pool(pool), ordinal, made_of, pod)
 
 
 def _actions(this: PlanInput, placed: Placed) -> tuple[do.Action, ...]:

@@ -83,6 +83,12 @@ class RebalanceState(Kept):
     """Placement: moves to spot in a row that ended elsewhere; each doubles the rest before the next."""
     failed_covers: int = kept("failedCovers", values.number)
     """Placement: the same of moves to on-demand."""
+    spent: int = kept("spentPlaceholders", values.number)
+    """Placement: placeholders in a row that held no room in a pool; each doubles the rest before the next."""
+    spent_up: bool = kept("spentOnDemand", values.is_true)
+    """Placement: that pool was on-demand."""
+    last_spent: datetime | None = kept("lastSpentPlaceholder", values.instant)
+    """When the last of them was let go."""
     unplaced: bool = kept("unplaced", values.is_true)
     """Placement: the pod of the last move was born without the label of the admission policy."""
     restarts: tuple[Restart, ...] = kept("restarts", values.listed(_restart, _RESTARTS_MAX))
@@ -121,6 +127,9 @@ class RebalanceState(Kept):
             moved_up=before.moved_up,
             failed_moves=before.failed_moves,
             failed_covers=before.failed_covers,
+            spent=before.spent,
+            spent_up=before.spent_up,
+            last_spent=before.last_spent,
             unplaced=before.unplaced,
             yielded=before.yielded,
         )

@@ -7,7 +7,7 @@ import pytest
 from builders import NOW, ago, pod
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Pool
+from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.placement.mover import Reservation
 from splitter.core.placement.place import place
@@ -29,6 +29,17 @@ class TestMisplaced:
             "WaitingForRoom: db-4 stays on on-demand until room on spot is held for it: a placeholder asks"
             " for it"
         )
+
+    def test_a_placeholder_that_cannot_run_is_named(self) -> None:
+        """Its image is on no mirror, say: nobody would ever be moved, and nothing tell why."""
+        trouble = Trouble(Reason.IMAGE_PULL_FAILED, '"pause:1": not found')
+        held = reservation(4, ready_since=None, trouble=trouble)
+        placed = place(observed(*self.returned, placeholder=held), MAJORITY, RebalanceState())
+        assert said(placed) == (
+            "WaitingForRoom: db-4 stays on on-demand until room on spot is held for it: the placeholder held"
+            ' on node node-1 does not run: "pause:1": not found'
+        )
+        assert placed.verdict.warning
 
     def test_then_it_is_evicted(self) -> None:
         """A workload that lost nothing yet need not soak."""

@@ -28,6 +28,8 @@ class TestJudged:
             (UP, member(0, SPOT, born=Pool.ON_DEMAND), "the scheduler chose spot node spot-0"),
             (TO_SPOT, member(0, OD, NodeStatus.DOOMED, born=Pool.SPOT), "the scheduler chose on-demand node"),
             (TO_SPOT, member(0, SPOT, NodeStatus.UNBOUND, born=Pool.SPOT, **STUCK), "and found no node"),
+            (TO_SPOT, member(0, SPOT, NodeStatus.DOOMED, born=Pool.SPOT), "spot-0, which is about to go"),
+            (TO_SPOT, member(0, SPOT, NodeStatus.LOST, born=Pool.SPOT), "spot-0, which is about to go"),
             (TO_SPOT, member(0, SPOT), "was created without the label of policy splitter-placement"),
         ],
     )
@@ -68,6 +70,14 @@ class TestJudged:
         """While it starts, waits for a node, or is the old one still."""
         assert judged(observed(now), MAJORITY, TO_SPOT) == (TO_SPOT, None)
 
+    @pytest.mark.parametrize(("made_s", "unplaced"), [(51, True), (49, False)])
+    def test_a_pod_that_was_made_later_tells_that_the_policy_acts(self, made_s: int, unplaced: bool) -> None:
+        """Whoever made it: nobody waits for hours, on notice too, for a policy that is there again."""
+        state = RebalanceState(last_step=ago(50), failed_moves=9, unplaced=True)
+        other = member(1, OD, born=Pool.ON_DEMAND, created=ago(made_s))
+        after, note = judged(observed(member(0, OD), other), MAJORITY, state)
+        assert (after.unplaced, after.failed_moves, note) == (unplaced, 9, None)
+
     def test_of_a_member_that_is_none_any_more(self) -> None:
         """Scaled away: how it ended is nobody's business."""
         after, note = judged(observed(member(1, SPOT)), MAJORITY, TO_SPOT)
@@ -83,8 +93,8 @@ class TestJudged:
 class TestRest:
     TUNING = Tuning(step_interval_s=60.0, soak_max_s=600.0)
 
-    @pytest.mark.parametrize(("failed", "rest_s"), [(0, 60.0), (1, 120.0), (2, 240.0), (30, 600.0)])
-    def test_to_spot_doubles_to_the_longest_soak(self, failed: int, rest_s: float) -> None:
+    @pytest.mark.parametrize(("failed", "rest_s"), [(0, 60.0), (1, 120.0), (2, 240.0), (30, 61_440.0)])
+    def test_to_spot_doubles_to_the_better_part_of_a_day(self, failed: int, rest_s: float) -> None:
         """For each in a row that ended elsewhere."""
         assert rest(RebalanceState(failed_moves=failed, failed_covers=9), self.TUNING, Pool.SPOT) == rest_s
 

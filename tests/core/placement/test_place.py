@@ -115,8 +115,14 @@ class TestDoomed:
             member(0, OD, ready=False, created=ago(61)),
             member(0, OD, terminating=True, terminating_since=ago(61)),
             Member(0),
+            member(0, OD, ready_since=ago(-3600)),
+            member(0, OD, ready=False, unready_since=ago(-3600)),
+            member(0, OD, terminating=True, terminating_since=ago(-3600)),
         ],
-        ids=["not ready for days", "slow to start", "slow to end", "never made, for want of quota"],
+        ids=[
+            *("not ready for days", "slow to start", "slow to end", "never made, for want of quota"),
+            *("ready in an hour by its node's clock", "not ready in an hour", "to end in an hour"),
+        ],
     )
     def test_not_for_longer_than_the_notice_allows(self, other: Member) -> None:
         """A doomed member goes anyway; more than half of the members stay ready all the same."""

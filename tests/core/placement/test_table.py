@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,11 +21,12 @@ from splitter.core.actions import (
     SetBudget,
 )
 from splitter.core.handover import Step
-from splitter.core.model import NodeStatus, PodView, Pool, RelatedObjects
+from splitter.core.model import NodeStatus, PodView, Pool, RelatedObjects, SplitView
 from splitter.core.placeable import Reach
 from splitter.core.placement.reservations import reservation_hash
 from splitter.core.plan import Rules, unseen
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import RebalanceState
 from splitter.core.stateful import StatefulView
 
 
@@ -100,6 +102,18 @@ class TestTaking:
         """Another mode counts when the label is set anew."""
         source = db(annotations={"splitter.io/mode": "twins"})
         assert planned(seen(members(), source=source)).step is Step.PLACE
+
+    def test_ordinals_that_somebody_removed_are_written_anew(self) -> None:
+        """By hand, or by an older definition of the kind: no twins with empty volumes are made of it."""
+        edited = split(owner_uids=("uid-db",), takes_over=True, ordinals=None)
+        result = planned(seen(members(), split=edited))
+        assert (result.step, result.actions) == (Step.PLACE, (PlaceOrdinals((0, 1, 2)),))
+
+    def test_a_split_that_was_written_for_twins_stays_theirs(self) -> None:
+        """It bears the count that an autoscaler may write, though mark and twins are gone."""
+        theirs = split(owner_uids=("uid-db",), takes_over=True, ordinals=None)
+        result = planned(seen(members(), split=replace(theirs, replicas=5)))
+        assert PlaceOrdinals not in map(type, result.actions)
 
     def test_a_namesake_is_considered_anew(self) -> None:
         """The Split belongs to a StatefulSet of this name that is no more."""
@@ -206,6 +220,27 @@ class TestKeeping:
             assert (EvictPod in map(type, result.actions)) is moved
             assert (result.verdict.reason is Reason.QUORUM_HELD) is not moved
 
+    @pytest.mark.parametrize(
+        ("revision", "observed", "moved"), [("v2", True, True), ("v1", True, False), ("v2", False, False)]
+    )
+    def test_an_update_that_stands_still_takes_nobody(
+        self, revision: str, observed: bool, moved: bool
+    ) -> None:
+        """It waits for ever for a pod of a broken image; on notice the others are moved all the same."""
+        source = db(observed=observed)
+        updating = replace(source.stateful, revision="v2", updating="1 of 5 have it")  # type: ignore[type-var]
+        broken = one(2, on_spot=False, ready=False, revision=revision, created=ago(3600))
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v1")
+        result = planned(
+            seen(
+                members({2: broken, 4: doomed}),
+                source=replace(source, stateful=updating),
+                in_force=(0, 1, 2, 4),
+            )
+        )
+        assert (EvictPod in map(type, result.actions)) is moved
+        assert (result.verdict.reason is Reason.QUORUM_HELD) is not moved
+
     def test_room_is_held_before_a_move(self) -> None:
         """A placeholder with what the member asks for."""
         result = planned(seen(members({4: one(4, on_spot=False)})))
@@ -265,6 +300,49 @@ class TestKeeping:
         assert at_rest.actions == (DeletePlaceholder("held", "uid-held"),)
         gone = planned(seen(members(), source=db(labelled=False), placeholders=(failed,)))
         assert gone.actions == (DeletePlaceholder("held", "uid-held"), DeleteSplit())
+
+    @pytest.mark.parametrize(
+        ("pool", "fields", "why"),
+        [
+            (Pool.SPOT, {"finished": True}, "has failed: node node-1"),
+            (Pool.SPOT, {"node_status": NodeStatus.DOOMED}, "is about to go (a cordon): node node-1"),
+            (Pool.ON_DEMAND, {"node_status": NodeStatus.LOST}, "is about to go (a cordon): node node-1"),
+        ],
+    )
+    def test_one_that_holds_no_room_makes_the_next_one_wait(
+        self, pool: Pool, fields: dict[str, Any], why: str
+    ) -> None:
+        """What tolerates everything is bound to a node that goes, each time anew: that is no loss of spot."""
+        ordinal = 4 if pool is Pool.SPOT else 1
+        pods = members({ordinal: one(ordinal, on_spot=pool is Pool.ON_DEMAND)})
+        came = {"node": "node-1", "bound_since": ago(2), "ready_since": ago(1), "signal": "a cordon"}
+        held = replace(placeholder(f"{pool}/{ordinal}/x"), **came, **fields, on_spot=pool is Pool.SPOT)
+        result = planned(seen(pods, placeholders=(held,)))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
+        assert result.rebalance is not None
+        assert (result.rebalance.spent, result.rebalance.last_loss) == (1, None)
+        assert [why in note.message for note in result.notes] == [True]
+        after = planned(seen(pods, split=remembers(result.rebalance)))
+        assert (after.actions, after.verdict.reason, after.requeue_after_s) == (
+            (),
+            Reason.WAITING_FOR_ROOM,
+            120,
+        )
+        to_the_other = replace(result.rebalance, spent_up=pool is Pool.SPOT)
+        assert planned(seen(pods, split=remembers(to_the_other))).actions, "of another pool that says nothing"
+        later = replace(result.rebalance, last_spent=ago(121))
+        assert [type(one) for one in planned(seen(pods, split=remembers(later))).actions] == [
+            CreatePlaceholder
+        ]
+
+    def test_one_that_has_stood_is_lost_with_its_node(self) -> None:
+        """Its notice is one of spot, and another asks for room at once."""
+        held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}", NodeStatus.DOOMED)
+        held = replace(held, node_uid="uid-node", bound_since=ago(61), created=ago(61))
+        result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
+        assert result.rebalance is not None
+        assert (result.rebalance.spent, result.rebalance.last_loss) == (0, NOW)
 
     def test_none_is_made_while_the_last_one_ends(self) -> None:
         """They have the same name."""
@@ -376,6 +454,11 @@ class TestLettingGo:
         """The policy is told that it ended, though nothing else is left of it."""
         result = planned(seen(members(), source=db(labelled=False), split=None))
         assert (result.step, result.actions) == (Step.UNPLACE, (DeleteSplit(),))
+
+
+def remembers(state: RebalanceState) -> SplitView:
+    """Return the Split that remembers this."""
+    return split(owner_uids=("uid-db",), ordinals=(0, 1, 2), rebalance=state.to_json())
 
 
 def placeholder(held_for: str, node_status: NodeStatus = NodeStatus.SOUND) -> PodView:
