@@ -397,6 +397,17 @@ class Reported:
         self.quorum.notice(*self._spot_nodes())
         self._happens("all spot nodes get a notice")
 
+    def notice_under(self, ordinal: int) -> None:
+        """Announce that the node of one member goes."""
+        node = next(pod.node for pod in self.quorum.members.values() if pod.ordinal == ordinal)
+        self.quorum.notice(node or "")
+        self._happens(f"{node}, of the member {ordinal}, gets a notice")
+
+    def image(self, template: str) -> None:
+        """Run `kubectl set image`."""
+        self.quorum.change(self.quorum.source, template=template)
+        self._happens(f"db gets the image of {template}")
+
     def vanish(self) -> None:
         """Take all spot nodes away."""
         self.quorum.vanish(*self._spot_nodes())

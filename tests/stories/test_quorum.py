@@ -132,6 +132,17 @@ class TestOutages:
         assert story.least >= (5 if notice_s else 3)
         keep(story, f"quorum-outage-{notice_s}s")
 
+    def test_an_image_is_rolled_beside_a_node_that_goes_for_ever(self) -> None:
+        """A spot node stays cordoned: the roll is begun once, and its one missing member is not put back."""
+        story = split("A spot node stays cordoned, and an image is set")
+        story.notice_under(1000)
+        story.wait(300)
+        story.image("v2")
+        story.wait(600)
+        assert {pod.template for pod in story.quorum.members.values()} == {"v2|on-demand", "v2|spot"}
+        assert not [line for line in story.lines if "put the template of" in line]
+        assert story.least >= 4
+
     def test_even_n(self) -> None:
         """Of 4 members 3 are on on-demand: without spot a quorum of 4 is left."""
         story = split("All spot nodes of 4 members go", 4)

@@ -254,11 +254,13 @@ def _restored(
     """Put a twin's last available template back while spot is going or gone and replicas are missing (H65).
 
     Beside the raise, and again when that was written and this was refused. What a roll may take by the
-    source's own strategy is not missing: taken back for that, it would begin anew while a notice lasts. Where
-    more have the new template than a roll holds by itself, a raise has been spread over both.
+    source's own strategy is not missing, nor is the member that a StatefulSet's roll takes: taken back for
+    that, it would begin anew while a notice lasts. Where more have the new template than a roll holds by
+    itself, a raise has been spread over both.
     """
     source = this.source
-    floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
+    surge = source.max_surge if source.stateful is None else 0
+    floor = floor_of(source.replicas, surge, source.max_unavailable)
     raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
     new = sum(
         rs.spec_replicas for rs in on_demand.replica_sets if rs.template_hash == on_demand.template_hash
