@@ -22,12 +22,12 @@ def rebalance_input(
     observed: Observation, source: SourceView, on_demand: TwinView, spot: TwinView, policy: Policy
 ) -> RebalanceInput:
     """Count the twins' replicas by the state of their pods' nodes."""
-    od_pods, spot_pods = (
-        [pod for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal) if pod.counts]
-        for twin in (on_demand, spot)
+    od_all, spot_all = (
+        staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal) for twin in (on_demand, spot)
     )
+    od_pods, spot_pods = ([pod for pod in pods if pod.counts] for pods in (od_all, spot_all))
     ready_since = _ready_since(observed, spot, spot_pods)
-    od_going = [pod for pod in od_pods if pod.going and not pod.vanished]
+    od_going = [pod for pod in od_all if pod.is_to_be_replaced]
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
     return RebalanceInput(

@@ -309,7 +309,7 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
 
 
 def spot_cap(figures: Figures, on_demand: int) -> int:
-    """Return how many spot replicas keep the whole near N + S; stuck on-demand takes no room (R46)."""
+    """Return how many spot replicas keep the whole near N + S; stuck or doomed on-demand does not count (R46)."""
     observed = figures.observed
     # What is lowered first is what was never bound, so the stuck leave before anything else does.
     stuck = max(0, observed.on_demand_stuck - max(0, observed.on_demand_spec - on_demand))
@@ -317,7 +317,7 @@ def spot_cap(figures: Figures, on_demand: int) -> int:
     headroom = max(1, observed.max_surge)
     if not figures.probing:  # else it would not return for as long as a rollout stands still
         headroom = max(0, headroom - observed.surging)
-    return observed.desired + headroom - (on_demand - stuck) + figures.keep
+    return observed.desired + headroom - (on_demand - stuck - figures.on_demand_doomed) + figures.keep
 
 
 def step_replicas(desired: int, tuning: Tuning) -> int:

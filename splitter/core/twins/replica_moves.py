@@ -54,8 +54,8 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
     """
     base = base_replicas(source.replicas, policy)
     spot = observed.spot.pods if observed.spot is not None else ()
-    on_spot = doomed_or_lost([pod for pod in spot if not pod.vanished])
-    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    on_spot = doomed_or_lost(spot)
+    going = doomed_or_lost(_pods(observed))
     short = _short_of(observed, policy.grace_s)
     on_demand = base + max(on_spot + short, cover) + going - on_spot
     on_demand = min(on_demand, source.replicas + going) if source.replicas else 0
@@ -63,7 +63,7 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
         on_demand = min(on_demand, max(base, policy.on_demand_max))
     holders = _holders(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
     # What replaces the pods of a vanished node on spot finds no node there, and must not take this room.
-    vanished = sum(pod.counts and pod.vanished for pod in spot)
+    vanished = sum(pod.counts and pod.vanished and not pod.is_to_be_replaced for pod in spot)
     return _batch(observed, source, holders, going + vanished)
 
 
@@ -72,7 +72,7 @@ def towards_source(observed: Observation, source: SourceView) -> Transfer:
 
     A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
     """
-    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    going = doomed_or_lost(_pods(observed))
     itself = next(iter(observed.attached_as(Attachment.PARKED)), None)
     return _batch(observed, source, _holders(observed, itself, source.replicas, on_demand=0, spot=0), going)
 

@@ -78,6 +78,14 @@ class TestDead:
         assert self.decided(spot_silent=0, spot_spec=5).spot == 8
 
 
+class TestDoomedOnDemand:
+    def test_leaves_room_for_the_probe(self) -> None:
+        """On-demand replicas that go, for ever perhaps, are beyond N + S; spot is asked for beside them (R46)."""
+        lost = RebalanceState(last_loss=START - timedelta(minutes=10), lost=True)
+        counts = {"on_demand_spec": 14, "on_demand_ready": 10, "on_demand_doomed": 4}
+        assert decide(seen(**counts), Policy(on_demand_base=2), lost).spot == 1
+
+
 class TestLate:
     """Pods that were bound to on-demand nodes that go, when others of them were doomed already (R30)."""
 

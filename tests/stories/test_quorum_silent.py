@@ -1,0 +1,56 @@
+"""A split StatefulSet beside members that cannot end: on nodes that say nothing, or slow to stop.
+
+Nobody comes in the place of such a member, since a StatefulSet waits for its name.
+"""
+
+import pytest
+
+from stories.members import unsettled
+from stories.test_quorum import split
+
+
+class TestOnDemand:
+    def test_a_loss_of_spot_is_covered_beside_one(self) -> None:
+        """Who is asked to end counts no more, and still holds its name: all 5 are made elsewhere."""
+        story = split("The on-demand node of a member falls silent, and later all of spot is lost")
+        story.silence_under(0)
+        story.wait(1000)
+        story.vanish()
+        story.wait(7)
+        assert story.ready() == {"on-demand": 5}
+        story.return_spot()
+        story.wait(60)
+        assert story.ready() == {"on-demand": 5, "spot": 1}
+
+    def test_its_replacement_is_not_taken_back_while_it_ends(self) -> None:
+        """A drained member that takes an hour to stop: 5 serve a start later, and not an hour later."""
+        story = split("An on-demand node is drained, and its member takes an hour to end")
+        story.drain_under(0, 3600)
+        story.wait(7)
+        assert sum(story.ready().values()) == 5
+        story.wait(2 * 3600)
+        assert not unsettled(story.quorum)
+        assert story.least >= 4
+
+    def test_a_node_that_goes_while_ready(self) -> None:
+        """Its member is covered at once, not after the 40 s for which it may still run."""
+        story = split("An on-demand node goes without a sign")
+        story.vanish_under(0)
+        story.wait(7)
+        assert sum(story.ready().values()) == 5
+        story.wait(600)
+        assert not unsettled(story.quorum)
+
+
+class TestGivingBack:
+    @pytest.mark.parametrize("ordinal", [0, 1000], ids=["on-demand", "spot"])
+    def test_it_is_given_back_beside_one(self, ordinal: int) -> None:
+        """The silent one takes nobody's room, and the twins end with it."""
+        story = split("A node falls silent for ever, and the label is removed")
+        story.silence_under(ordinal)
+        story.wait(3600)
+        story.unlabel()
+        story.wait(600)
+        assert not unsettled(story.quorum)
+        assert story.ready() == {"source": 5}
+        assert story.least >= 4
