@@ -42,6 +42,38 @@ class TestOnDemand:
         assert not unsettled(story.quorum)
 
 
+class TestSpot:
+    def test_it_comes_back_beside_nodes_that_are_silent_for_ever(self) -> None:
+        """A stopped machine keeps its Node and the names of its members: others are asked for, and come."""
+        story = split("All spot nodes fall silent for ever, and others come")
+        story.silence_under(1000, 1001)
+        story.wait(3000)
+        story.return_spot()
+        story.wait(4 * 3600)
+        assert story.ready() == {"on-demand": 3, "spot": 2}
+        story.speak()
+        story.wait(3600)
+        assert not unsettled(story.quorum)
+        assert story.least >= 3
+
+    def test_one_is_made_up_for_on_spot(self) -> None:
+        """One of two: a third takes its place, and on-demand gives its stand-in up."""
+        story = split("A spot node falls silent for ever")
+        story.silence_under(1000)
+        story.wait(4 * 3600)
+        assert story.ready() == {"on-demand": 3, "spot": 2}
+        assert story.least >= 4
+
+    def test_nobody_who_stands_goes_for_one_on_a_cordoned_node(self) -> None:
+        """It is the lowest one, so it cannot be let go: it stays, and on-demand stands in for it."""
+        story = split("A spot node stays cordoned")
+        story.notice_under(1000)
+        story.wait(4 * 3600)
+        assert story.ready() == {"on-demand": 4, "spot": 1}
+        assert not [line for line in story.lines if "scale db-spot" in line]
+        assert story.least >= 5
+
+
 class TestGivingBack:
     @pytest.mark.parametrize("ordinal", [0, 1000], ids=["on-demand", "spot"])
     def test_it_is_given_back_beside_one(self, ordinal: int) -> None:

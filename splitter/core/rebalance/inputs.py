@@ -4,6 +4,7 @@ The planner calls this in each reconcile in which nothing parked has pods. It on
 counting stand in R21 to R23 and on `RebalanceInput`.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable, without_a_node
@@ -30,6 +31,8 @@ def rebalance_input(
     od_going = [pod for pod in od_all if pod.is_to_be_replaced]
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
+    # A StatefulSet waits for those that are asked to end, too.
+    silent = sum(_is_silent(pod, observed) for pod in (spot_pods if spot.first_ordinal is None else spot_all))
     return RebalanceInput(
         now=observed.now,
         desired=source.replicas,
@@ -58,7 +61,10 @@ def rebalance_input(
         spot_hindered=hindered(spot),
         spot_unplaceable=unplaceable(spot),
         spot_doomed=len(doomed),
-        spot_silent=sum(_is_silent(pod, observed) for pod in spot_pods) if spot.first_ordinal is None else 0,
+        spot_by_ordinal=spot.first_ordinal is not None,
+        spot_silent=silent if spot.first_ordinal is None else 0,
+        spot_dead=min(silent, source.replicas) if spot.first_ordinal is not None else 0,
+        spot_pinned=_pinned(spot_pods),
         spot_stop_at=min(
             (
                 pod.deadline - timedelta(seconds=pod.termination_s)
@@ -98,6 +104,12 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         if pod.available and pod.ready_since is not None
     )
     return tuple(instants[: _ready(spot, pods)])
+
+
+def _pinned(pods: Sequence[PodView]) -> int:
+    """Count the doomed members of a StatefulSet below one that stands: it would be lowered before them."""
+    highest = max((pod.ordinal for pod in pods if pod.available and pod.ordinal is not None), default=-1)
+    return sum(pod.serves_but_doomed and pod.ordinal is not None and pod.ordinal < highest for pod in pods)
 
 
 def _is_late(pod: PodView, doomed_since: datetime | None) -> bool:

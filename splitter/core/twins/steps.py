@@ -320,7 +320,8 @@ def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     policy = this.policy
     if policy.on_demand_base != "majority" or policy.on_demand_max is not None or not this.source.replicas:
         return decision.on_demand
-    held = max(spot.spec_replicas, spot.status_replicas)
+    counted = rebalance_input(this.observed, this.source, on_demand, spot, policy)
+    held = max(spot.spec_replicas - counted.spot_dead, spot.status_replicas)
     return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
 
 

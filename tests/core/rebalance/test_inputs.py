@@ -1,5 +1,6 @@
 """What is counted for a decision: by when the doomed have to be let go, and who is dead."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -56,6 +57,40 @@ class TestStop:
         """A node that goes by somebody's choice."""
         result = counted(doomed("a", voluntary=True))
         assert (result.spot_stop_at, result.spot_stop_after_s) == (None, None)
+
+
+class TestMembers:
+    """Of a StatefulSet: the highest ordinals go first, and a name is free when its member has ended."""
+
+    def counted(self, *spot: PodView) -> RebalanceInput:
+        """Count one whose spot twin has these members, beside four on on-demand."""
+        itself = source()
+        of_spot = replace(twin(Pool.SPOT, spot, spec=len(spot)), first_ordinal=1000)
+        on_demand = twin(Pool.ON_DEMAND, pods(4))
+        observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=of_spot)
+        return rebalance_input(observed, itself, on_demand, of_spot, Policy())
+
+    def member(self, ordinal: int, status: NodeStatus = NodeStatus.SOUND, **fields: object) -> PodView:
+        """Return a member on spot."""
+        return pod(f"db-spot-{ordinal}", status, ordinal=ordinal, on_spot=True, **fields)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(("below", "above", "pinned"), [(1, 0, 1), (0, 1, 0), (2, 2, 2), (2, 0, 2)])
+    def test_the_doomed_below_one_that_stands(self, below: int, above: int, pinned: int) -> None:
+        """They cannot be let go without it."""
+        doomed = [self.member(1000 + n, NodeStatus.DOOMED) for n in range(below)]
+        stands = self.member(1000 + below)
+        top = [self.member(1001 + below + n, NodeStatus.DOOMED) for n in range(above)]
+        result = self.counted(*doomed, stands, *top)
+        assert (result.spot_pinned, result.spot_doomed) == (pinned, below + above)
+
+    def test_the_silent_hold_their_names(self) -> None:
+        """Asked to end or not; after as long as any pod is dead, and no sooner."""
+        dead = {"ready": False, "unready_since": ago(361)}
+        asked = self.member(1000, NodeStatus.LOST, terminating=True, **dead)
+        tolerant = self.member(1001, NodeStatus.LOST, **dead)
+        young = self.member(1002, NodeStatus.LOST, ready=False, unready_since=ago(300))
+        result = self.counted(asked, tolerant, young)
+        assert (result.spot_dead, result.spot_silent) == (2, 0)
 
 
 class TestSilent:
