@@ -5,7 +5,7 @@ Nobody comes in the place of such a member, since a StatefulSet waits for its na
 
 import pytest
 
-from stories.members import unsettled
+from stories.members import Reported, unsettled
 from stories.test_quorum import split
 
 
@@ -72,6 +72,40 @@ class TestSpot:
         assert story.ready() == {"on-demand": 4, "spot": 1}
         assert not [line for line in story.lines if "scale db-spot" in line]
         assert story.least >= 5
+
+
+class TestAnImage:
+    @pytest.mark.parametrize("ordinal", [0, 1000], ids=["on-demand", "spot"])
+    def test_it_comes_to_all_that_live(self, ordinal: int) -> None:
+        """The one that is dead is the lowest, and the last of its twin: the other twin does not wait for it."""
+        story = split("A node falls silent for ever, and an image is set")
+        story.silence_under(ordinal)
+        story.wait(3 * 3600)
+        story.image("v2")
+        story.wait(600)
+        serving = [pod for pod in story.quorum.members.values() if story.quorum.serves(pod)]
+        assert len(serving) == 5
+        assert {pod.template for pod in serving} == {"v2|on-demand", "v2|spot"}
+        assert story.least >= 4
+
+
+class TestTakingOver:
+    @pytest.mark.parametrize("pool", ["on-demand", "spot"])
+    def test_it_ends_beside_one(self, pool: str) -> None:
+        """A node falls silent under a member of a twin while the source still has some."""
+        story = Reported("A node falls silent in the middle of the take-over", 5)
+        story.label()
+        while not (there := [pod for pod in story.quorum.members.values() if pod.pool == pool]):
+            story.wait(1)
+        assert story.quorum.source.replicas > 0
+        story.quorum.silence(there[0].node or "")
+        story.wait(4 * 3600)
+        assert story.quorum.source.replicas == 0
+        assert sum(story.ready().values()) == 5
+        assert story.state()[0] != "TakingOver"
+        story.speak()
+        story.wait(3600)
+        assert not unsettled(story.quorum)
 
 
 class TestGivingBack:

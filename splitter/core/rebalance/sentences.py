@@ -165,7 +165,7 @@ def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
     observed = figures.observed
     wanted = figures.top
     if observed.spot_dead and spot == observed.spot_spec == wanted:
-        dead = f"{observed.spot_dead} are on nodes that say nothing any more"
+        dead = f"{observed.spot_dead} of {spot} spot replicas are on nodes that say nothing any more"
         why = f"hold spot at {spot}, {figures.want} wanted: {dead}, and hold their names until these go"
         yield Note(Reason.SPOT_LOST, why)
     if observed.view_broken or spot != observed.spot_spec or spot == wanted:

@@ -104,7 +104,7 @@ class TestNamesThatAreHeld:
         )
         assert (at_rest.on_demand, at_rest.spot) == (3, 4)
         assert at_rest.notes[0].message == (
-            "hold spot at 4, 2 wanted: 2 are on nodes that say nothing any more,"
+            "hold spot at 4, 2 wanted: 2 of 4 spot replicas are on nodes that say nothing any more,"
             " and hold their names until these go"
         )
 
