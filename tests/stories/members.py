@@ -454,6 +454,12 @@ class Reported:
     def _node_of(self, ordinal: int) -> str:
         return next(pod.node or "" for pod in self.quorum.members.values() if pod.ordinal == ordinal)
 
+    def unannotate(self) -> None:
+        """Run `kubectl annotate statefulset db splitter.io/replicas-`."""
+        self.quorum.source.annotations.pop(ANNOTATION_REPLICAS)
+        self.quorum.source.version = self.quorum.version()
+        self._happens("somebody removes the annotation with N")
+
     def image(self, template: str) -> None:
         """Run `kubectl set image`."""
         self.quorum.change(self.quorum.source, template=template)

@@ -113,6 +113,21 @@ class TestForeignWrites:
         assert story.state()[0] == "Steady"
 
 
+class TestALostCount:
+    @pytest.mark.parametrize("back", [False, True], ids=["on the way there", "on the way back"])
+    def test_in_the_middle_of_a_move(self, back: bool) -> None:
+        """Somebody takes the annotations off while the source stands at 2: nobody has asked for 2 members."""
+        story = split("The annotations are removed") if back else Reported("The annotations are removed", 5)
+        (story.unlabel if back else story.label)()
+        while story.quorum.source.replicas != 2:
+            story.wait(1)
+        story.unannotate()
+        story.wait(600)
+        assert story.quorum.wanted == 5
+        assert not unsettled(story.quorum)
+        assert story.least >= 5
+
+
 class TestOutages:
     @pytest.mark.parametrize("notice_s", [0, 30, 120])
     def test_all_spot_vanishes_returns_and_vanishes(self, notice_s: int) -> None:

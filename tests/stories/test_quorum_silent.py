@@ -77,7 +77,7 @@ class TestSpot:
 class TestAnImage:
     @pytest.mark.parametrize("ordinal", [0, 1000], ids=["on-demand", "spot"])
     def test_it_comes_to_all_that_live(self, ordinal: int) -> None:
-        """The one that is dead is the lowest, and the last of its twin: the other twin does not wait for it."""
+        """The one that is dead is the lowest of its twin; the other twin does not wait for it."""
         story = split("A node falls silent for ever, and an image is set")
         story.silence_under(ordinal)
         story.wait(3 * 3600)
