@@ -50,7 +50,7 @@ class TestSteps:
 
     @pytest.mark.parametrize(("writer", "n"), [("", 5), ("kubectl-replace", 2)])
     def test_what_a_move_has_left_is_no_n(self, writer: str, n: int) -> None:
-        """Somebody removed the annotation in the middle of a move: the Split tells N, or who wrote a count."""
+        """Somebody removed the annotation in the middle of a move: its writer tells N, or the Split."""
         source = database(stateful(2, writer=writer))
         [action] = [
             one
