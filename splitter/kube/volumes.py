@@ -50,8 +50,8 @@ async def taken_claims(
 
     Only where twins may have volumes (`annotations` are the source's and its namespace's), or are there,
     whatever is annotated by now: they are deleted with a twin's pod, whoever has made them. The StatefulSet
-    controller gives the claims that it makes the labels of the selector, and so the pool's. Raises ApiError without an
-    answer.
+    controller gives the claims that it makes the labels of the selector, and so the pool's. Raises ApiError
+    without an answer.
     """
     stateful = source.stateful
     asked = (

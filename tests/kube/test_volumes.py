@@ -70,6 +70,7 @@ async def seen(
     missing: tuple[int, str] = (404, "NotFound"),
     nodes: tuple[NodeState, ...] = NODES,
     message: str = "not here",
+    *,
     twins: tuple[str, ...] = (),
 ) -> RelatedObjects:
     """Return what is found beside a StatefulSet."""
