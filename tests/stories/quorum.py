@@ -42,9 +42,11 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     SourceView,
+    Trouble,
     TwinView,
 )
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.reasons import Reason
 from splitter.core.stateful import StatefulView
 from stories.cluster import START, LostRaceError, Node, Split
 from stories.sight import split_view
@@ -118,6 +120,9 @@ class Quorum:
         self.members: dict[str, Member] = {}
         self.stop_s = STOP_S
         self.quota: int | None = None
+        self.local_volumes = False
+        """Whether each member has a volume on the node that it stood on first; it goes in a scale-down."""
+        self.volumes: dict[tuple[str, int], str] = {}
         self.tolerant = False
         """Whether pods tolerate a node that is not ready for ever: `tolerations: [{operator: Exists}]`."""
         self.twins: dict[Pool, StatefulSet] = {}
@@ -266,6 +271,7 @@ class Quorum:
 def sync(quorum: Quorum, owner: StatefulSet) -> bool:
     """Do one step of the StatefulSet controller."""
     pods = quorum.of(owner)
+    _delete_volumes(quorum, owner, pods)
     status = (len(pods), sum(pod.active and pod.ready_since is not None for pod in pods))
     if (owner.observed, owner.status_replicas, owner.status_available) != (owner.generation, *status):
         owner.observed, (owner.status_replicas, owner.status_available) = owner.generation, status
@@ -292,6 +298,16 @@ def sync(quorum: Quorum, owner: StatefulSet) -> bool:
     if changed or any(ordinal not in there for ordinal in wanted):
         return changed
     return _roll(quorum, owner, [there[ordinal] for ordinal in wanted])
+
+
+def _delete_volumes(quorum: Quorum, owner: StatefulSet, pods: list[Member]) -> None:
+    """Delete the volumes of members that were scaled away and have ended: `whenScaled: Delete`."""
+    if owner.pool is None:
+        return
+    kept = {*range(owner.first, owner.first + owner.replicas), *(pod.ordinal for pod in pods)}
+    for name, ordinal in list(quorum.volumes):
+        if name == owner.name and ordinal not in kept:
+            del quorum.volumes[name, ordinal]
 
 
 def _create(quorum: Quorum, owner: StatefulSet, ordinal: int) -> None:
@@ -323,6 +339,7 @@ def schedule(quorum: Quorum) -> bool:
         fitting = sorted(
             node.name
             for node in quorum.nodes.values()
+            if node.name == quorum.volumes.get((pod.owner, pod.ordinal), node.name)
             if (quorum.tolerant or (node.ready and not node.doomed)) and node.spot == (pod.pool is Pool.SPOT)
         )
         if fitting:
@@ -330,6 +347,8 @@ def schedule(quorum: Quorum) -> bool:
             pod.node = min(fitting, key=lambda name: (used.count(name), name))
             pod.unschedulable_since, pod.ready_due = None, quorum.now + START_S
             pod.unready_since = quorum.now
+            if quorum.local_volumes:
+                quorum.volumes.setdefault((pod.owner, pod.ordinal), pod.node)
             changed = True
         elif pod.unschedulable_since is None:
             pod.unschedulable_since, changed = quorum.now, True
@@ -529,7 +548,17 @@ def _pod(quorum: Quorum, member: Member) -> PodView:
         ordinal=member.ordinal,
         terminating=not member.active,
         unschedulable_since=at(member.unschedulable_since),
+        trouble=_trouble(quorum, member),
     )
+
+
+def _trouble(quorum: Quorum, member: Member) -> Trouble | None:
+    """Return what the scheduler says where there are nodes of its pool, and its volume is on none of them."""
+    bound = (member.owner, member.ordinal) in quorum.volumes
+    there = any(node.spot == (member.pool is Pool.SPOT) for node in quorum.nodes.values())
+    if member.unschedulable_since is None or not bound or not there:
+        return None
+    return Trouble(Reason.VOLUME_ZONE_CONFLICT, "the nodes that would do cannot reach its volume")
 
 
 def _node_status(quorum: Quorum, member: Member) -> NodeStatus:
@@ -699,6 +728,7 @@ def copied(quorum: Quorum) -> Quorum:
     other.nodes = {name: replace(node) for name, node in quorum.nodes.items()}
     other.seen_nodes = dict(quorum.seen_nodes)
     other.members = {uid: replace(member) for uid, member in quorum.members.items()}
+    other.volumes = dict(quorum.volumes)
     other.twins = {pool: replace(twin) for pool, twin in quorum.twins.items()}
     source = quorum.source
     other.source = replace(source, labels=dict(source.labels), annotations=dict(source.annotations))

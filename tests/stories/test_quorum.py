@@ -167,9 +167,10 @@ class TestOutages:
         assert sum(story.ready().values()) == 4
 
 
-def split(title: str, replicas: int = 5) -> Reported:
+def split(title: str, replicas: int = 5, *, local_volumes: bool = False) -> Reported:
     """Return a story of a StatefulSet that is already split, told from there on."""
     story = Reported(title, replicas)
+    story.quorum.local_volumes = local_volumes
     story.label()
     story.wait(600)
     story.restart()

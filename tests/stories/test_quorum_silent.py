@@ -108,6 +108,30 @@ class TestTakingOver:
         assert not unsettled(story.quorum)
 
 
+class TestVolumes:
+    """Each member has a volume on the node that it stood on first, and these nodes go."""
+
+    def test_spot_comes_back(self) -> None:
+        """The probe has the name of a member whose volume is gone: another one asks beside it."""
+        story = split("All spot nodes go with the volumes on them, and others come", local_volumes=True)
+        story.vanish()
+        story.wait(3000)
+        story.return_spot()
+        story.wait(4 * 3600)
+        assert story.ready() == {"on-demand": 3, "spot": 2}
+        assert story.least >= 3
+
+    def test_on_demand_makes_up_for_one(self) -> None:
+        """It waits for a volume that is gone, and holds its name: a loss of spot is covered all the same."""
+        story = split("An on-demand node goes with the volume on it, then all of spot", local_volumes=True)
+        story.vanish_under(0)
+        story.wait(3000)
+        assert sum(story.ready().values()) == 5
+        story.vanish()
+        story.wait(7)
+        assert story.ready() == {"on-demand": 5}
+
+
 class TestGivingBack:
     @pytest.mark.parametrize("ordinal", [0, 1000], ids=["on-demand", "spot"])
     def test_it_is_given_back_beside_one(self, ordinal: int) -> None:

@@ -7,7 +7,7 @@ counting stand in R21 to R23 and on `RebalanceInput`.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable, without_a_node
+from splitter.core.causes import hindered, is_cut_off, is_hindered, over_quota, unplaceable, without_a_node
 from splitter.core.floor import staying_pods
 from splitter.core.handover import surging
 from splitter.core.labels_annotations.policy import Policy
@@ -29,6 +29,10 @@ def rebalance_input(
     od_pods, spot_pods = ([pod for pod in pods if pod.counts] for pods in (od_all, spot_all))
     ready_since = _ready_since(observed, spot, spot_pods)
     od_going = [pod for pod in od_all if pod.is_to_be_replaced]
+    od_cut_off, spot_cut_off = (
+        [pod for pod in pods if is_cut_off(pod, observed.now, policy.grace_s)]
+        for pods in (od_pods, spot_pods)
+    )
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
     # A StatefulSet waits for those that are asked to end, too.
@@ -40,10 +44,11 @@ def rebalance_input(
         max_unavailable=source.max_unavailable,
         on_demand_spec=on_demand.spec_replicas,
         on_demand_ready=_ready(on_demand, od_pods),
-        on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s),
+        on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s) - len(od_cut_off),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
-        on_demand_doomed=len(od_going),
+        on_demand_doomed=len(od_going) + len(od_cut_off),
+        on_demand_cut_off=len(od_cut_off),
         on_demand_late=sum(_is_late(pod, observed.rebalance.on_demand_doomed_since) for pod in od_going),
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,
@@ -63,7 +68,7 @@ def rebalance_input(
         spot_doomed=len(doomed),
         spot_by_ordinal=spot.first_ordinal is not None,
         spot_silent=silent if spot.first_ordinal is None else 0,
-        spot_dead=min(silent, source.replicas) if spot.first_ordinal is not None else 0,
+        spot_dead=min(silent + len(spot_cut_off), source.replicas) if spot.first_ordinal is not None else 0,
         spot_pinned=_pinned(spot_pods),
         spot_stop_at=min(
             (

@@ -79,6 +79,8 @@ class RebalanceInput:
     """Not created, since a quota is used up: by spot's Pending replicas too."""
     on_demand_doomed: int = 0
     """On nodes that are going or gone: replaced within on-demand."""
+    on_demand_cut_off: int = 0
+    """Those of them that are a StatefulSet's, and wait for a volume that no node can reach."""
     on_demand_late: int = 0
     """Those of them that were made after the first of them was seen: as a rule they tolerate that."""
     spot_spec: int = 0
@@ -102,7 +104,8 @@ class RebalanceInput:
     spot_by_ordinal: bool = False
     """It is a StatefulSet's: a lowering takes the highest ordinals, whoever is doomed or dead."""
     spot_dead: int = 0
-    """The silent of a StatefulSet's: they hold their names, so they cannot make room."""
+    """The silent of a StatefulSet's, and those whose volume no node can reach: they keep their names, so they
+    cannot make room."""
     spot_pinned: int = 0
     """Of a StatefulSet's `spot_doomed`: below one that stands, which would be lowered before it."""
     spot_stop_at: datetime | None = None

@@ -106,7 +106,9 @@ def _said_of_shortage(figures: Figures, cause: Cause) -> tuple[Reason, str]:
             return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
         case Cause.ON_DEMAND_DOOMED:
             on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
-            return Reason.ON_DEMAND_DOOMED, f"{on_demand} are on doomed nodes"
+            cut_off = f", {observed.on_demand_cut_off} of them where no node reaches their volumes"
+            what = f"on doomed nodes{cut_off if observed.on_demand_cut_off else ''}"
+            return Reason.ON_DEMAND_DOOMED, f"{on_demand} are {what}"
         case _:
             return Reason.SCALED, _divided(figures)
 
@@ -165,8 +167,9 @@ def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
     observed = figures.observed
     wanted = figures.top
     if observed.spot_dead and spot == observed.spot_spec == wanted:
-        dead = f"{observed.spot_dead} of {spot} spot replicas are on nodes that say nothing any more"
-        why = f"hold spot at {spot}, {figures.want} wanted: {dead}, and hold their names until these go"
+        dead = f"{observed.spot_dead} of {spot} spot replicas hold their names and cannot run"
+        causes = "their nodes say nothing any more, or no node reaches their volumes"
+        why = f"hold spot at {spot}, {figures.want} wanted: {dead}: {causes}"
         yield Note(Reason.SPOT_LOST, why)
     if observed.view_broken or spot != observed.spot_spec or spot == wanted:
         return

@@ -15,7 +15,7 @@ from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
-from splitter.core.model import Attachment, Note, Pool, Rendered, TwinView
+from splitter.core.model import Attachment, NodeStatus, Note, Pool, Rendered, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision, decide, losses
@@ -321,7 +321,10 @@ def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     if policy.on_demand_base != "majority" or policy.on_demand_max is not None or not this.source.replicas:
         return decision.on_demand
     counted = rebalance_input(this.observed, this.source, on_demand, spot, policy)
-    held = max(spot.spec_replicas - counted.spot_dead, spot.status_replicas)
+    standing = sum(
+        pod.counts and pod.node is not None and pod.node_status is not NodeStatus.LOST for pod in spot.pods
+    )
+    held = max(spot.spec_replicas - counted.spot_dead, standing)
     return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from builders import NOW, ago, pod, pods, source, split, twin
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Observation, PodView, Pool
+from splitter.core.model import NodeStatus, Observation, PodView, Pool, Trouble
+from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceInput
 from splitter.core.rebalance.inputs import rebalance_input
 from splitter.core.split_status import RebalanceState
@@ -91,6 +92,19 @@ class TestMembers:
         young = self.member(1002, NodeStatus.LOST, ready=False, unready_since=ago(300))
         result = self.counted(asked, tolerant, young)
         assert (result.spot_dead, result.spot_silent) == (2, 0)
+
+    def test_who_cannot_reach_a_volume_holds_a_name(self) -> None:
+        """On on-demand it is replaced as the doomed are, and is no sign that on-demand nodes are short."""
+        elsewhere = Trouble(Reason.VOLUME_ZONE_CONFLICT, "")
+        waits = {"trouble": elsewhere, "unschedulable_since": ago(3600), "ready": False}
+        assert self.counted(self.member(1000, NodeStatus.UNBOUND, **waits)).spot_dead == 1
+        itself = source()
+        members = (pod("db-0", NodeStatus.UNBOUND, ordinal=0, **waits), pod("db-1", ordinal=1))
+        on_demand = replace(twin(Pool.ON_DEMAND, members, spec=2), first_ordinal=0)
+        spot = replace(twin(Pool.SPOT), first_ordinal=1000)
+        observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
+        result = rebalance_input(observed, itself, on_demand, spot, Policy())
+        assert (result.on_demand_doomed, result.on_demand_cut_off, result.on_demand_stuck) == (1, 1, 0)
 
 
 class TestSilent:

@@ -104,8 +104,8 @@ class TestNamesThatAreHeld:
         )
         assert (at_rest.on_demand, at_rest.spot) == (3, 4)
         assert at_rest.notes[0].message == (
-            "hold spot at 4, 2 wanted: 2 of 4 spot replicas are on nodes that say nothing any more,"
-            " and hold their names until these go"
+            "hold spot at 4, 2 wanted: 2 of 4 spot replicas hold their names and cannot run: their nodes say"
+            " nothing any more, or no node reaches their volumes"
         )
 
     def test_who_stands_is_not_let_go_for_the_doomed_below(self) -> None:
