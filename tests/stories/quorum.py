@@ -73,6 +73,7 @@ class Member:
     ready_due: int | None = None
     unschedulable_since: int | None = None
     ends: int | None = None
+    asked: int | None = None  # when its end was asked for
     unready_since: int | None = None
     lost: int | None = None  # since when its node is gone
 
@@ -257,7 +258,7 @@ class Quorum:
     def terminate(self, member: Member) -> None:
         """Begin the end of a pod."""
         if member.ends is None:
-            node = self.nodes.get(member.node or "")
+            node, member.asked = self.nodes.get(member.node or ""), self.now
             if node is None:
                 member.ends = self.now + (0 if member.node is None else COLLECTED_S)
             else:
@@ -547,6 +548,7 @@ def _pod(quorum: Quorum, member: Member) -> PodView:
         created=at(member.created),
         ordinal=member.ordinal,
         terminating=not member.active,
+        terminating_since=at(member.asked),
         unschedulable_since=at(member.unschedulable_since),
         trouble=_trouble(quorum, member),
     )

@@ -5,6 +5,7 @@ Nobody comes in the place of such a member, since a StatefulSet waits for its na
 
 import pytest
 
+from splitter.core.model import Pool
 from stories.members import Reported, unsettled
 from stories.test_quorum import split
 
@@ -40,6 +41,34 @@ class TestOnDemand:
         assert sum(story.ready().values()) == 5
         story.wait(600)
         assert not unsettled(story.quorum)
+
+
+class TestSlowEnds:
+    def test_a_second_loss_while_those_of_the_first_end(self) -> None:
+        """Who was lowered holds a name for half an hour: others are raised above, and all 5 serve."""
+        story = split("All spot nodes go, return, and go again; members take half an hour to end")
+        story.quorum.stop_s = 1800
+        story.vanish()
+        story.wait(60)
+        story.return_spot()
+        while story.ready() != {"on-demand": 3, "spot": 2}:
+            story.wait(60)
+        story.wait(90)
+        story.vanish()
+        story.wait(7)
+        assert story.ready() == {"on-demand": 5}
+        story.wait(2 * 3600)
+        assert story.ready() == {"on-demand": 5}
+        assert story.quorum.twins[Pool.ON_DEMAND].replicas == 5
+
+    def test_a_roll_makes_nobody_more(self) -> None:
+        """Members take 150 s to end, one after the other; no stand-in comes and goes beside each."""
+        story = split("An image is set, and members take 150 s to end")
+        story.quorum.stop_s = 150
+        story.image("v2")
+        story.wait(3600)
+        assert not unsettled(story.quorum)
+        assert (story.least, story.most) == (4, 5)
 
 
 class TestSpot:

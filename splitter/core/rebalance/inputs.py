@@ -17,6 +17,8 @@ from splitter.core.rebalance import RebalanceInput
 # So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
 SILENT_S = 360.0
 _SILENT_MAX_S = 86_400.0
+# Twice what Kubernetes gives a pod to end, unless its user says more.
+SLOW_END_S = 60.0
 
 
 def rebalance_input(
@@ -33,6 +35,7 @@ def rebalance_input(
         [pod for pod in pods if is_cut_off(pod, observed.now, policy.grace_s)]
         for pods in (od_pods, spot_pods)
     )
+    od_held = len(od_cut_off) + sum(ends_slowly_in_s(pod, on_demand, observed.now) == 0 for pod in od_all)
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
     # A StatefulSet waits for those that are asked to end, too.
@@ -47,8 +50,8 @@ def rebalance_input(
         on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s) - len(od_cut_off),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
-        on_demand_doomed=len(od_going) + len(od_cut_off),
-        on_demand_cut_off=len(od_cut_off),
+        on_demand_doomed=len(od_going) + od_held,
+        on_demand_held=od_held,
         on_demand_late=sum(_is_late(pod, observed.rebalance.on_demand_doomed_since) for pod in od_going),
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,
@@ -109,6 +112,19 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         if pod.available and pod.ready_since is not None
     )
     return tuple(instants[: _ready(spot, pods)])
+
+
+def ends_slowly_in_s(pod: PodView, twin: TwinView, now: datetime) -> float | None:
+    """Return the seconds until a member that was asked to end is taken to hold its name; None: it never is.
+
+    Nor is one that a roll ends: it comes again with the new template, however long it takes.
+    """
+    asked = pod.terminating_since if pod.ordinal is not None and not pod.going else None
+    if asked is None or any(
+        pod in rs.pods for rs in twin.replica_sets if rs.template_hash != twin.template_hash
+    ):
+        return None
+    return max(0.0, SLOW_END_S - seconds_between(asked, now))
 
 
 def _pinned(pods: Sequence[PodView]) -> int:

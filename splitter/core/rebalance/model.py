@@ -79,8 +79,8 @@ class RebalanceInput:
     """Not created, since a quota is used up: by spot's Pending replicas too."""
     on_demand_doomed: int = 0
     """On nodes that are going or gone: replaced within on-demand."""
-    on_demand_cut_off: int = 0
-    """Those of them that are a StatefulSet's, and wait for a volume that no node can reach."""
+    on_demand_held: int = 0
+    """Those of them on no such node: of a StatefulSet, slow to end, or no node reaches their volumes."""
     on_demand_late: int = 0
     """Those of them that were made after the first of them was seen: as a rule they tolerate that."""
     spot_spec: int = 0

@@ -19,7 +19,7 @@ from splitter.core.model import Attachment, NodeStatus, Note, Pool, Rendered, Tw
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision, decide, losses
-from splitter.core.rebalance.inputs import rebalance_input
+from splitter.core.rebalance.inputs import ends_slowly_in_s, rebalance_input
 from splitter.core.split_status import RebalanceState, ReliefStatus
 from splitter.core.twins import move_limit, relief, replica_moves
 from splitter.core.twins.own_volumes import spared, with_own_volumes
@@ -75,6 +75,10 @@ def _requeued_at_grace(this: PlanInput, counted: Plan) -> Plan:
     stuck_s = next_stuck_s(pods, this.observed.now, this.policy.grace_s)
     pods += [pod for rs in this.observed.attached_as(Attachment.PARKED) for pod in rs.pods]
     left = [until for pod in pods if (until := until_removed(pod, this)) > 0]
+    slow = [
+        ends_slowly_in_s(pod, twin, this.observed.now) for twin in this.observed.twins for pod in twin.pods
+    ]
+    left += [after_s + 1.0 for after_s in slow if after_s]
     due = [one for one in (*left, stuck_s, counted.requeue_after_s) if one is not None]
     return replace(counted, requeue_after_s=min(due, default=None))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders import NOW, ago, pod, pods, source, split, twin
+from builders import NOW, ago, pod, pods, replica_set, source, split, twin
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Observation, PodView, Pool, Trouble
 from splitter.core.reasons import Reason
@@ -104,7 +104,18 @@ class TestMembers:
         spot = replace(twin(Pool.SPOT), first_ordinal=1000)
         observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
         result = rebalance_input(observed, itself, on_demand, spot, Policy())
-        assert (result.on_demand_doomed, result.on_demand_cut_off, result.on_demand_stuck) == (1, 1, 0)
+        assert (result.on_demand_doomed, result.on_demand_held, result.on_demand_stuck) == (1, 1, 0)
+
+    @pytest.mark.parametrize(("asked_s", "rolled", "held"), [(59, False, 0), (60, False, 1), (60, True, 0)])
+    def test_who_is_slow_to_end_holds_a_name(self, asked_s: float, *, rolled: bool, held: int) -> None:
+        """By what its user lets it take, or for ever; not one that a roll ends."""
+        ends = pod("db-0", ordinal=0, terminating=True, terminating_since=ago(asked_s))
+        current = twin(Pool.ON_DEMAND, (pod("db-1", ordinal=1), *(() if rolled else (ends,))), spec=2)
+        older = (replica_set("v0", 0, [ends], template="v0"),) if rolled else ()
+        on_demand = replace(current, first_ordinal=0, replica_sets=(*current.replica_sets, *older))
+        itself, spot = source(), replace(twin(Pool.SPOT), first_ordinal=1000)
+        observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
+        assert rebalance_input(observed, itself, on_demand, spot, Policy()).on_demand_held == held
 
 
 class TestSilent:
