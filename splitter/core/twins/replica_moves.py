@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.causes import without_a_node
 from splitter.core.division import base_replicas
-from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, may_roll
+from splitter.core.floor import (
+    floor_of,
+    is_rolling,
+    kept_by_replica_set,
+    kept_by_twin,
+    may_roll,
+    staying_pods,
+)
 from splitter.core.handover import (
     Holder,
     break_,
@@ -54,7 +61,11 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
     """
     base = base_replicas(source.replicas, policy)
     spot = observed.spot.pods if observed.spot is not None else ()
-    on_spot = doomed_or_lost(spot)
+    on_spot = (
+        doomed_or_lost(staying_pods(spot, observed.spot.spec_replicas, observed.spot.first_ordinal))
+        if observed.spot is not None
+        else 0
+    )
     going = doomed_or_lost(_pods(observed))
     short = _short_of(observed, policy.grace_s)
     on_demand = base + max(on_spot + short, cover) + going - on_spot
@@ -93,11 +104,11 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
 
 
 def source_rolls(observed: Observation) -> bool:
-    """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them."""
-    return any(
-        rs.rolls and (rs.spec_replicas or rs.status_replicas)
-        for rs in observed.attached_as(Attachment.PARKED)
-    )
+    """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them.
+
+    One that is to have none rolls nobody, however long its last pods take to end.
+    """
+    return any(rs.rolls and rs.spec_replicas for rs in observed.attached_as(Attachment.PARKED))
 
 
 def kind_of_twins(observed: Observation) -> HolderKind:
@@ -179,8 +190,11 @@ def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
-    of_twins = [pod for twin in observed.twins for pod in twin.pods]
-    return (*(pod for rs in observed.attached_as(Attachment.PARKED) for pod in rs.pods), *of_twins)
+    """Return the pods of all holders; of a StatefulSet those that it is to keep."""
+    holders = (*observed.attached_as(Attachment.PARKED), *observed.twins)
+    return tuple(
+        pod for one in holders for pod in staying_pods(one.pods, one.spec_replicas, one.first_ordinal)
+    )
 
 
 def _short_of(observed: Observation, grace_s: float) -> int:
