@@ -221,6 +221,15 @@ def is_hindered(pod: PodView) -> bool:
     return pod.counts and pod.node is None and pod.trouble is not None and pod.trouble.reason in _INCURABLE
 
 
+def is_cut_off(pod: PodView, now: datetime, grace_s: float) -> bool:
+    """Whether a StatefulSet's member has waited for the grace where no node can reach its volume.
+
+    The volume is on a node that is gone, or in a zone without one. Under another name it would get a new one.
+    """
+    reason = pod.trouble.reason if pod.trouble is not None else None
+    return pod.ordinal is not None and reason is Reason.VOLUME_ZONE_CONFLICT and pod.is_stuck(now, grace_s)
+
+
 def without_a_node(pods: Iterable[PodView], now: datetime, grace_s: float) -> int:
     """Count the pods that no node has had room for within the grace, and that another node would help."""
     return sum(pod.is_stuck(now, grace_s) and not is_hindered(pod) for pod in pods)

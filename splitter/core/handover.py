@@ -272,7 +272,7 @@ def stuck(pods: Sequence[PodView]) -> int:
 
 def doomed_or_lost(pods: Sequence[PodView]) -> int:
     """Count the replicas that are about to go or gone: each is replaced at once on on-demand."""
-    return sum(1 for pod in pods if pod.counts and pod.going)
+    return sum(1 for pod in pods if pod.is_to_be_replaced)
 
 
 def free_replicas(pods: Sequence[PodView], spec: int) -> int:

@@ -161,6 +161,17 @@ class PodView:
         return self.node_status in {NodeStatus.DOOMED, NodeStatus.LOST}
 
     @property
+    def is_to_be_replaced(self) -> bool:
+        """Whether it goes with its node, and who comes in its place has to be asked for.
+
+        A ReplicaSet makes another one as soon as it ends; a StatefulSet waits for its name, which is not free
+        before a kubelet has ended it, or its Node is gone and believed to be.
+        """
+        if self.ordinal is not None:
+            return self.going and not self.finished
+        return self.going and self.counts and not self.vanished
+
+    @property
     def serves_but_doomed(self) -> bool:
         """Up now on a node that is about to go."""
         return self.counts and self.node_status is NodeStatus.DOOMED

@@ -31,3 +31,11 @@ class StatefulView:
     def is_written_by_others(self) -> bool:
         """Whether somebody has scaled it since our last write; 0 says nothing, it stands there anyway."""
         return self.saved is not None and self.spec_replicas not in {0, self.left}
+
+    def is_left_by_us(self, shown: int | None) -> bool:
+        """Whether `spec.replicas` is nobody's N, but what a move of ours has left there.
+
+        `shown` is N as the Split has it. The annotation was removed in the middle of the move: by hand, or by
+        a tool that owns all annotations of what it applies. Taken for N, what is left would be a scale-in.
+        """
+        return self.saved is None and not self.writer and shown not in {None, self.spec_replicas}

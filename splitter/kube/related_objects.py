@@ -43,7 +43,9 @@ async def look_around(
     twins = {twin_name(key.name, pool) for pool in Pool}
     return RelatedObjects(
         taken_names=await _taken_names(client, key, sorted(twins.difference(twins_seen))),
-        taken_claims=await taken_claims(client, source, {**(annotations or {}), **source.annotations}),
+        taken_claims=await taken_claims(
+            client, source, {**(annotations or {}), **source.annotations}, are_twins=bool(twins_seen)
+        ),
         autoscaled_twin=next((one.who for one in aimed if one.aim in twins and not one.resizes), ""),
         untolerant_autoscaler=next((one.who for one in aimed if one.aim == key.name and not one.tolerant), "")
         if source.stateful is None

@@ -44,20 +44,21 @@ async def reach_of(client: Reader, source: SourceView, nodes: Sequence[NodeState
 
 
 async def taken_claims(
-    client: Reader, source: SourceView, annotations: Mapping[str, str]
+    client: Reader, source: SourceView, annotations: Mapping[str, str], *, are_twins: bool = False
 ) -> Mapping[Pool, tuple[int, str]]:
     """Return, of each twin that would take a claim of somebody else's, its replicas below that and its name.
 
-    Only where twins may have volumes (`annotations` are the source's and its namespace's): they are deleted
-    with a twin's pod, whoever has made them. The StatefulSet controller gives the claims that it makes the
-    labels of the selector, and so the pool's. Raises ApiError without an answer.
+    Only where twins may have volumes (`annotations` are the source's and its namespace's), or are there,
+    whatever is annotated by now: they are deleted with a twin's pod, whoever has made them. The StatefulSet
+    controller gives the claims that it makes the labels of the selector, and so the pool's. Raises ApiError
+    without an answer.
     """
     stateful = source.stateful
     asked = (
         annotations.get(keys.ANNOTATION_MODE) == Mode.TWINS
         and annotations.get(keys.ANNOTATION_VOLUMES) == "disposable"
     )
-    if stateful is None or not asked:
+    if stateful is None or not (asked or are_twins):
         return {}
     limit, templates = asyncio.Semaphore(_AT_ONCE), stateful.claim_templates
 

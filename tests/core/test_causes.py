@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from builders import ago, pod, replica_set, twin_of
+from builders import NOW, ago, pod, replica_set, twin_of
 from splitter.core.causes import (
     ContainerFacts,
     hindered,
+    is_cut_off,
     is_hindered,
     of_containers,
     of_nodes,
@@ -424,6 +425,21 @@ class TestTwins:
     def test_not_hindered(self, one: PodView) -> None:
         """What a node would help, or what has one, is not hindered."""
         assert not is_hindered(one)
+
+    @pytest.mark.parametrize(
+        ("one", "cut_off"),
+        [
+            (waiting(trouble=Trouble(Reason.VOLUME_ZONE_CONFLICT, ""), ordinal=0), True),
+            (waiting(trouble=Trouble(Reason.VOLUME_ZONE_CONFLICT, "")), False),
+            (waiting(trouble=NO_VOLUME, ordinal=0), False),
+            (waiting(ordinal=0), False),
+        ],
+        ids=["a member", "no member", "no volume at all", "no node"],
+    )
+    def test_cut_off(self, one: PodView, *, cut_off: bool) -> None:
+        """Under another name a member gets another volume; not before the grace is over."""
+        assert is_cut_off(one, NOW, 9.0) is cut_off
+        assert not is_cut_off(one, NOW, 10.0)
 
     def test_unplaceable(self) -> None:
         """Our own view of the nodes goes before what the scheduler says about one pod."""

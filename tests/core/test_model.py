@@ -46,6 +46,24 @@ class TestPods:
         )
 
     @pytest.mark.parametrize(
+        ("fields", "of_replica_set", "of_stateful_set"),
+        [
+            ({}, True, True),
+            ({"terminating": True}, False, True),
+            ({"vanished": True}, False, True),
+            ({"finished": True}, False, False),
+            ({"node_status": NodeStatus.SOUND, "terminating": True}, False, False),
+        ],
+    )
+    def test_who_is_to_be_replaced(
+        self, fields: dict[str, Any], *, of_replica_set: bool, of_stateful_set: bool
+    ) -> None:
+        """A ReplicaSet does so itself as soon as one is to end; a StatefulSet waits for the name."""
+        lost = {"node_status": NodeStatus.LOST, **fields}
+        assert pod("web", **lost).is_to_be_replaced is of_replica_set
+        assert pod("db-0", ordinal=0, **lost).is_to_be_replaced is of_stateful_set
+
+    @pytest.mark.parametrize(
         ("waited_s", "stuck"), [(None, False), (59.0, False), (60.0, False), (60.1, True)]
     )
     def test_is_stuck_after_the_grace(self, waited_s: float | None, *, stuck: bool) -> None:

@@ -70,6 +70,8 @@ async def seen(
     missing: tuple[int, str] = (404, "NotFound"),
     nodes: tuple[NodeState, ...] = NODES,
     message: str = "not here",
+    *,
+    twins: tuple[str, ...] = (),
 ) -> RelatedObjects:
     """Return what is found beside a StatefulSet."""
 
@@ -82,7 +84,7 @@ async def seen(
 
     async with connected(Script().then(answer)) as client:
         scaling = await WorkloadAutoscalers(client).of("shop", NOW, 0, resources=True)
-        return await look_around(client, source, scaling, nodes)
+        return await look_around(client, source, scaling, nodes, twins)
 
 
 class TestReach:
@@ -183,6 +185,12 @@ class TestTakenClaims:
         """The StatefulSet controller gives its claims the labels of the selector."""
         ours = self.claim("data-db-on-demand-0", **{"splitter.io/pool": "on-demand"})
         assert (await seen(ours, twins_of("data"))).taken_claims == {}
+
+    async def test_of_twins_that_are_there(self) -> None:
+        """Somebody has taken the annotations off since: their volumes are there all the same."""
+        there = self.claim("data-db-spot-1001")
+        result = await seen(there, db("data", replicas=2), twins=("db-on-demand", "db-spot"))
+        assert result.taken_claims == {Pool.SPOT: (1, "data-db-spot-1001")}
 
     @pytest.mark.parametrize("source", [db("data"), twins_of("data", volumes=""), twins_of()])
     async def test_where_no_twin_has_volumes(self, source: SourceView) -> None:

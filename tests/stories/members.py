@@ -21,6 +21,8 @@ from splitter.core.planner import plan, policy_in_force
 from splitter.report.status import build
 from stories.cluster import LostRaceError
 from stories.quorum import (
+    COLLECTED_S,
+    STOP_S,
     BrokenPromiseError,
     Member,
     Quorum,
@@ -39,6 +41,7 @@ from stories.quorum import (
 
 POLICY = Policy(on_demand_base="majority")
 RULES = Rules()
+TURNS_MAX = 2_000  # at one instant; more is a livelock
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
 
 
@@ -154,9 +157,8 @@ def potential(quorum: Quorum) -> int:
 
 def ceiling(quorum: Quorum) -> int:
     """Return N + S, and what an emergency adds."""
-    going = sum(
-        pod.active and pod.node is not None and not quorum_sound(quorum, pod.node) for pod in pods(quorum)
-    )
+    # One that is ending there holds its name, until somebody has seen to it that it has ended.
+    going = sum(pod.node is not None and not quorum_sound(quorum, pod.node) for pod in pods(quorum))
     rebalance = quorum.split.status.get("rebalance", {}) if quorum.split else {}
     short = isinstance(rebalance, dict) and bool({"lost", "shortSince"} & rebalance.keys())
     waits = any(pod.unschedulable_since is not None for pod in pods(quorum))
@@ -258,19 +260,20 @@ class Life:
     def _settle(self, seconds: int) -> None:
         """Let everybody act in turn until nothing changes and the time is over."""
         end = self.quorum.now + seconds
-        idle = 0
+        idle, turns = 0, 0
         while self.quorum.now < end:
             acted = [act() for act in self._actors()]
             acted.append(self._splitter_acts())
             idle = 0 if any(acted) or self.splitter.pending else idle + 1
+            turns = 0 if idle else turns + 1
+            if turns > TURNS_MAX:
+                raise BrokenPromiseError("never settles")
             if idle:
                 self.quorum.now += 1 if idle < 100 else 30
 
     def _leave_alone(self) -> None:
         quorum = self.quorum
-        for node in list(quorum.nodes.values()):
-            if node.doomed:
-                quorum.vanish(node.name)
+        self._end_troubles()
         for spot in (False, False, True, True):
             self._add_node(spot=spot)
         if "broken" in quorum.source.template:
@@ -288,6 +291,14 @@ class Life:
             if self.splitter.last is not None and self.splitter.last[1].step is Step.WAIT_COUNT:
                 quorum.scale(3)  # its user does what the Split says
         raise BrokenPromiseError(f"no rest: {unsettled(quorum)}")
+
+    def _end_troubles(self) -> None:
+        quorum = self.quorum
+        quorum.quota, quorum.stop_s, quorum.tolerant = None, STOP_S, False
+        quorum.vanish(*(node.name for node in quorum.nodes.values() if node.doomed or not node.ready))
+        for member in quorum.members.values():
+            if member.ends is not None:
+                member.ends = min(member.ends, quorum.now + COLLECTED_S)
 
     def _add_node(self, *, spot: bool) -> None:
         self.nodes += 1
@@ -315,6 +326,17 @@ class Life:
             ("more on-demand", lambda: self._add_node(spot=False)),
             ("crash", self.splitter.crash),
         ]
+        silent = [name for name in nodes if not quorum.nodes[name].ready]
+        doomed = [name for name in nodes if quorum.nodes[name].doomed]
+        events += [
+            ("a quota", lambda: setattr(quorum, "quota", quorum.wanted + dice.choice([0, 1, 99]))),
+            ("members end slowly", lambda: setattr(quorum, "stop_s", dice.choice([STOP_S, 60, 3600]))),
+            ("all is tolerated", lambda: setattr(quorum, "tolerant", not quorum.tolerant)),
+            ("who is noticed is drained", lambda: quorum.evict(*doomed)),
+            ("notices are withdrawn", lambda: quorum.withdraw(*doomed)),
+            ("all speak again", lambda: quorum.speak(*silent)),
+        ]
+        events += [(f"{name} falls silent", partial(quorum.silence, name)) for name in nodes[1:4]]
         events += [(f"notice {name}", partial(quorum.notice, name)) for name in nodes[:3]]
         events += [(f"{name} gone", partial(quorum.vanish, name)) for name in nodes[-2:]]
         events += [("all spot gone", lambda: quorum.vanish(*spot))]
@@ -396,6 +418,52 @@ class Reported:
         """Announce that all spot nodes go."""
         self.quorum.notice(*self._spot_nodes())
         self._happens("all spot nodes get a notice")
+
+    def notice_under(self, ordinal: int) -> None:
+        """Announce that the node of one member goes."""
+        node = self._node_of(ordinal)
+        self.quorum.notice(node)
+        self._happens(f"{node}, of the member {ordinal}, gets a notice")
+
+    def silence_under(self, *ordinals: int) -> None:
+        """Let the nodes of members say nothing any more, for ever."""
+        nodes = list(dict.fromkeys(map(self._node_of, ordinals)))
+        self.quorum.silence(*nodes)
+        self._happens(f"{' and '.join(nodes)} fall silent")
+
+    def speak(self) -> None:
+        """Let all nodes speak again."""
+        silent = [name for name, node in self.quorum.nodes.items() if not node.ready]
+        self.quorum.speak(*silent)
+        self._happens(f"{' and '.join(silent)} speak again")
+
+    def drain_under(self, ordinal: int, stop_s: int) -> None:
+        """Drain the node of one member, which needs so long to end."""
+        node, self.quorum.stop_s = self._node_of(ordinal), stop_s
+        self.quorum.notice(node)
+        self._happens(f"{node} is cordoned")
+        self.quorum.evict(node)
+        self._happens(f"{node} is drained")
+
+    def vanish_under(self, ordinal: int) -> None:
+        """Take the node of one member away, without a sign before."""
+        node = self._node_of(ordinal)
+        self.quorum.vanish(node)
+        self._happens(f"{node} is gone")
+
+    def _node_of(self, ordinal: int) -> str:
+        return next(pod.node or "" for pod in self.quorum.members.values() if pod.ordinal == ordinal)
+
+    def unannotate(self) -> None:
+        """Run `kubectl annotate statefulset db splitter.io/replicas-`."""
+        self.quorum.source.annotations.pop(ANNOTATION_REPLICAS)
+        self.quorum.source.version = self.quorum.version()
+        self._happens("somebody removes the annotation with N")
+
+    def image(self, template: str) -> None:
+        """Run `kubectl set image`."""
+        self.quorum.change(self.quorum.source, template=template)
+        self._happens(f"db gets the image of {template}")
 
     def vanish(self) -> None:
         """Take all spot nodes away."""

@@ -42,15 +42,19 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     SourceView,
+    Trouble,
     TwinView,
 )
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.reasons import Reason
 from splitter.core.stateful import StatefulView
 from stories.cluster import START, LostRaceError, Node, Split
 from stories.sight import split_view
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, STOP_S, COLLECTED_S = 5, 2, 60
+SILENT_S = 300  # so long Kubernetes leaves pods on a node that says nothing
+NEVER = 10**9
 MAY_RUN_S = 40  # so long a kubelet whose Node object was deleted is given to show itself
 
 
@@ -69,6 +73,8 @@ class Member:
     ready_due: int | None = None
     unschedulable_since: int | None = None
     ends: int | None = None
+    asked: int | None = None  # when its end was asked for
+    unready_since: int | None = None
     lost: int | None = None  # since when its node is gone
 
     @property
@@ -113,6 +119,13 @@ class Quorum:
         self.missed: dict[str, int] = {}
         """When a node went that nothing was wrong with: its kubelet may run its members on."""
         self.members: dict[str, Member] = {}
+        self.stop_s = STOP_S
+        self.quota: int | None = None
+        self.local_volumes = False
+        """Whether each member has a volume on the node that it stood on first; it goes in a scale-down."""
+        self.volumes: dict[tuple[str, int], str] = {}
+        self.tolerant = False
+        """Whether pods tolerate a node that is not ready for ever: `tolerations: [{operator: Exists}]`."""
         self.twins: dict[Pool, StatefulSet] = {}
         self.split: Split | None = None
         self.source = StatefulSet("db", "uid-db", None, "v1", replicas, self.version(), ordered)
@@ -173,11 +186,44 @@ class Quorum:
             node = self.nodes.pop(name)
             if node.ready and not node.doomed:
                 self.missed[name] = self.now
+        for member in self.members.values():
+            if member.node in names and member.ends is not None:
+                member.ends = self.now + COLLECTED_S
 
     def notice(self, *names: str) -> None:
         """Announce that nodes go."""
         for name in names:
             self.nodes[name].doomed = True
+
+    def withdraw(self, *names: str) -> None:
+        """Take a notice back, or uncordon."""
+        for name in names:
+            self.nodes[name].doomed = False
+
+    def silence(self, *names: str) -> None:
+        """Let nodes say nothing any more: their pods are not ready, and none of them ends."""
+        for name in names:
+            self.nodes[name].ready, self.nodes[name].unready_since = False, self.now
+        for member in self.members.values():
+            if member.node in names:
+                member.ready_since, member.ready_due, member.unready_since = None, None, self.now
+                member.ends = NEVER if member.ends is not None else None
+
+    def speak(self, *names: str) -> None:
+        """Let silent nodes come back: what was to end there ends, the others start."""
+        for name in names:
+            self.nodes[name].ready, self.nodes[name].unready_since = True, None
+        for member in self.members.values():
+            if member.node in names and not member.active:
+                member.ends = self.now + self.stop_s
+            elif member.node in names:
+                member.ready_due = self.now + START_S
+
+    def evict(self, *names: str) -> None:
+        """Drain nodes: end all members there that can end."""
+        for member in self.members.values():
+            if member.active and member.node in names:
+                self.terminate(member)
 
     def label(self, *, on: bool) -> None:
         """Set the label, or take it away."""
@@ -212,8 +258,12 @@ class Quorum:
     def terminate(self, member: Member) -> None:
         """Begin the end of a pod."""
         if member.ends is None:
-            there = member.node is None or member.node in self.nodes
-            member.ends = self.now + (0 if member.node is None else STOP_S if there else COLLECTED_S)
+            node, member.asked = self.nodes.get(member.node or ""), self.now
+            if node is None:
+                member.ends = self.now + (0 if member.node is None else COLLECTED_S)
+            else:
+                member.ends = self.now + self.stop_s if node.ready else NEVER
+            member.ready_since = None
 
 
 # What Kubernetes does.
@@ -222,6 +272,7 @@ class Quorum:
 def sync(quorum: Quorum, owner: StatefulSet) -> bool:
     """Do one step of the StatefulSet controller."""
     pods = quorum.of(owner)
+    _delete_volumes(quorum, owner, pods)
     status = (len(pods), sum(pod.active and pod.ready_since is not None for pod in pods))
     if (owner.observed, owner.status_replicas, owner.status_available) != (owner.generation, *status):
         owner.observed, (owner.status_replicas, owner.status_available) = owner.generation, status
@@ -232,7 +283,7 @@ def sync(quorum: Quorum, owner: StatefulSet) -> bool:
     changed = False
     for ordinal in wanted:
         pod = there.get(ordinal)
-        if pod is None:
+        if pod is None and (quorum.quota is None or len(quorum.members) < quorum.quota):
             _create(quorum, owner, ordinal)
             changed = True
         if owner.ordered and (pod is None or not pod.active or pod.ready_since is None):
@@ -245,7 +296,19 @@ def sync(quorum: Quorum, owner: StatefulSet) -> bool:
             changed = True
         if owner.ordered:
             return changed
-    return changed or _roll(quorum, owner, [there[ordinal] for ordinal in wanted])
+    if changed or any(ordinal not in there for ordinal in wanted):
+        return changed
+    return _roll(quorum, owner, [there[ordinal] for ordinal in wanted])
+
+
+def _delete_volumes(quorum: Quorum, owner: StatefulSet, pods: list[Member]) -> None:
+    """Delete the volumes of members that were scaled away and have ended: `whenScaled: Delete`."""
+    if owner.pool is None:
+        return
+    kept = {*range(owner.first, owner.first + owner.replicas), *(pod.ordinal for pod in pods)}
+    for name, ordinal in list(quorum.volumes):
+        if name == owner.name and ordinal not in kept:
+            del quorum.volumes[name, ordinal]
 
 
 def _create(quorum: Quorum, owner: StatefulSet, ordinal: int) -> None:
@@ -277,12 +340,16 @@ def schedule(quorum: Quorum) -> bool:
         fitting = sorted(
             node.name
             for node in quorum.nodes.values()
-            if node.ready and not node.doomed and node.spot == (pod.pool is Pool.SPOT)
+            if node.name == quorum.volumes.get((pod.owner, pod.ordinal), node.name)
+            if (quorum.tolerant or (node.ready and not node.doomed)) and node.spot == (pod.pool is Pool.SPOT)
         )
         if fitting:
             used = [other.node for other in quorum.members.values()]
             pod.node = min(fitting, key=lambda name: (used.count(name), name))
             pod.unschedulable_since, pod.ready_due = None, quorum.now + START_S
+            pod.unready_since = quorum.now
+            if quorum.local_volumes:
+                quorum.volumes.setdefault((pod.owner, pod.ordinal), pod.node)
             changed = True
         elif pod.unschedulable_since is None:
             pod.unschedulable_since, changed = quorum.now, True
@@ -303,14 +370,26 @@ def run_kubelets(quorum: Quorum) -> bool:
             elif quorum.now >= pod.lost + COLLECTED_S:
                 del quorum.members[pod.uid]
                 changed = True
+        elif _is_to_leave(quorum, pod):
+            quorum.terminate(pod)
+            changed = True
         elif is_startable(quorum, pod) and pod.ready_due is not None and quorum.now >= pod.ready_due:
-            pod.ready_since, changed = quorum.now, True
+            pod.ready_since, pod.unready_since, changed = quorum.now, None, True
     return changed
+
+
+def _is_to_leave(quorum: Quorum, pod: Member) -> bool:
+    """Whether Kubernetes asks for its end, since its node has said nothing for long."""
+    node = quorum.nodes.get(pod.node or "")
+    silent_since = node.unready_since if node is not None else None
+    if quorum.tolerant or not pod.active or silent_since is None:
+        return False
+    return quorum.now >= silent_since + SILENT_S
 
 
 def is_startable(quorum: Quorum, pod: Member) -> bool:
     """Whether it may become ready."""
-    here = pod.node in quorum.nodes
+    here = pod.node in quorum.nodes and quorum.nodes[pod.node].ready
     return pod.active and pod.ready_since is None and here and "broken" not in pod.template
 
 
@@ -465,11 +544,23 @@ def _pod(quorum: Quorum, member: Member) -> PodView:
         vanished=member.node is not None and member.node not in quorum.nodes,
         vanished_since=at(quorum.missed.get(member.node or "")),
         ready_since=at(member.ready_since),
+        unready_since=at(member.unready_since),
         created=at(member.created),
         ordinal=member.ordinal,
         terminating=not member.active,
+        terminating_since=at(member.asked),
         unschedulable_since=at(member.unschedulable_since),
+        trouble=_trouble(quorum, member),
     )
+
+
+def _trouble(quorum: Quorum, member: Member) -> Trouble | None:
+    """Return what the scheduler says where there are nodes of its pool, and its volume is on none of them."""
+    bound = (member.owner, member.ordinal) in quorum.volumes
+    there = any(node.spot == (member.pool is Pool.SPOT) for node in quorum.nodes.values())
+    if member.unschedulable_since is None or not bound or not there:
+        return None
+    return Trouble(Reason.VOLUME_ZONE_CONFLICT, "the nodes that would do cannot reach its volume")
 
 
 def _node_status(quorum: Quorum, member: Member) -> NodeStatus:
@@ -639,6 +730,7 @@ def copied(quorum: Quorum) -> Quorum:
     other.nodes = {name: replace(node) for name, node in quorum.nodes.items()}
     other.seen_nodes = dict(quorum.seen_nodes)
     other.members = {uid: replace(member) for uid, member in quorum.members.items()}
+    other.volumes = dict(quorum.volumes)
     other.twins = {pool: replace(twin) for pool, twin in quorum.twins.items()}
     source = quorum.source
     other.source = replace(source, labels=dict(source.labels), annotations=dict(source.annotations))

@@ -113,6 +113,21 @@ class TestForeignWrites:
         assert story.state()[0] == "Steady"
 
 
+class TestALostCount:
+    @pytest.mark.parametrize("back", [False, True], ids=["on the way there", "on the way back"])
+    def test_in_the_middle_of_a_move(self, back: bool) -> None:
+        """Somebody takes the annotations off while the source stands at 2: nobody has asked for 2 members."""
+        story = split("The annotations are removed") if back else Reported("The annotations are removed", 5)
+        (story.unlabel if back else story.label)()
+        while story.quorum.source.replicas != 2:
+            story.wait(1)
+        story.unannotate()
+        story.wait(600)
+        assert story.quorum.wanted == 5
+        assert not unsettled(story.quorum)
+        assert story.least >= 5
+
+
 class TestOutages:
     @pytest.mark.parametrize("notice_s", [0, 30, 120])
     def test_all_spot_vanishes_returns_and_vanishes(self, notice_s: int) -> None:
@@ -132,6 +147,17 @@ class TestOutages:
         assert story.least >= (5 if notice_s else 3)
         keep(story, f"quorum-outage-{notice_s}s")
 
+    def test_an_image_is_rolled_beside_a_node_that_goes_for_ever(self) -> None:
+        """A spot node stays cordoned: the roll is begun once, and its one missing member is not put back."""
+        story = split("A spot node stays cordoned, and an image is set")
+        story.notice_under(1000)
+        story.wait(300)
+        story.image("v2")
+        story.wait(600)
+        assert {pod.template for pod in story.quorum.members.values()} == {"v2|on-demand", "v2|spot"}
+        assert not [line for line in story.lines if "put the template of" in line]
+        assert story.least >= 4
+
     def test_even_n(self) -> None:
         """Of 4 members 3 are on on-demand: without spot a quorum of 4 is left."""
         story = split("All spot nodes of 4 members go", 4)
@@ -141,9 +167,10 @@ class TestOutages:
         assert sum(story.ready().values()) == 4
 
 
-def split(title: str, replicas: int = 5) -> Reported:
+def split(title: str, replicas: int = 5, *, local_volumes: bool = False) -> Reported:
     """Return a story of a StatefulSet that is already split, told from there on."""
     story = Reported(title, replicas)
+    story.quorum.local_volumes = local_volumes
     story.label()
     story.wait(600)
     story.restart()

@@ -50,7 +50,7 @@ def of_on_demand(figures: Figures, on_demand: int) -> Cause | None:
     observed = figures.observed
     if on_demand >= observed.on_demand_spec:
         return shortage(figures) if on_demand > observed.on_demand_spec else None
-    planned = observed.on_demand_spec + observed.spot_spec - observed.spot_doomed
+    planned = observed.on_demand_spec + observed.spot_spec - observed.spot_going
     too_many = planned > observed.desired + max(1, observed.max_surge)
     return Cause.DIVIDED if too_many or observed.desired == 0 else Cause.RETURNING
 

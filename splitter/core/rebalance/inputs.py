@@ -4,9 +4,10 @@ The planner calls this in each reconcile in which nothing parked has pods. It on
 counting stand in R21 to R23 and on `RebalanceInput`.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable, without_a_node
+from splitter.core.causes import hindered, is_cut_off, is_hindered, over_quota, unplaceable, without_a_node
 from splitter.core.floor import staying_pods
 from splitter.core.handover import surging
 from splitter.core.labels_annotations.policy import Policy
@@ -16,20 +17,29 @@ from splitter.core.rebalance import RebalanceInput
 # So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
 SILENT_S = 360.0
 _SILENT_MAX_S = 86_400.0
+# Twice what Kubernetes gives a pod to end, unless its user says more.
+SLOW_END_S = 60.0
 
 
 def rebalance_input(
     observed: Observation, source: SourceView, on_demand: TwinView, spot: TwinView, policy: Policy
 ) -> RebalanceInput:
     """Count the twins' replicas by the state of their pods' nodes."""
-    od_pods, spot_pods = (
-        [pod for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal) if pod.counts]
-        for twin in (on_demand, spot)
+    od_all, spot_all = (
+        staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal) for twin in (on_demand, spot)
     )
+    od_pods, spot_pods = ([pod for pod in pods if pod.counts] for pods in (od_all, spot_all))
     ready_since = _ready_since(observed, spot, spot_pods)
-    od_going = [pod for pod in od_pods if pod.going and not pod.vanished]
+    od_going = [pod for pod in od_all if pod.is_to_be_replaced]
+    od_cut_off, spot_cut_off = (
+        [pod for pod in pods if is_cut_off(pod, observed.now, policy.grace_s)]
+        for pods in (od_pods, spot_pods)
+    )
+    od_held = len(od_cut_off) + sum(ends_slowly_in_s(pod, on_demand, observed.now) == 0 for pod in od_all)
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
+    # A StatefulSet waits for those that are asked to end, too.
+    silent = sum(_is_silent(pod, observed) for pod in (spot_pods if spot.first_ordinal is None else spot_all))
     return RebalanceInput(
         now=observed.now,
         desired=source.replicas,
@@ -37,10 +47,11 @@ def rebalance_input(
         max_unavailable=source.max_unavailable,
         on_demand_spec=on_demand.spec_replicas,
         on_demand_ready=_ready(on_demand, od_pods),
-        on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s),
+        on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s) - len(od_cut_off),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
-        on_demand_doomed=len(od_going),
+        on_demand_doomed=len(od_going) + od_held,
+        on_demand_held=od_held,
         on_demand_late=sum(_is_late(pod, observed.rebalance.on_demand_doomed_since) for pod in od_going),
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,
@@ -58,7 +69,10 @@ def rebalance_input(
         spot_hindered=hindered(spot),
         spot_unplaceable=unplaceable(spot),
         spot_doomed=len(doomed),
-        spot_silent=sum(_is_silent(pod, observed) for pod in spot_pods) if spot.first_ordinal is None else 0,
+        spot_by_ordinal=spot.first_ordinal is not None,
+        spot_silent=silent if spot.first_ordinal is None else 0,
+        spot_dead=min(silent + len(spot_cut_off), source.replicas) if spot.first_ordinal is not None else 0,
+        spot_pinned=_pinned(spot_pods),
         spot_stop_at=min(
             (
                 pod.deadline - timedelta(seconds=pod.termination_s)
@@ -98,6 +112,25 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         if pod.available and pod.ready_since is not None
     )
     return tuple(instants[: _ready(spot, pods)])
+
+
+def ends_slowly_in_s(pod: PodView, twin: TwinView, now: datetime) -> float | None:
+    """Return the seconds until a member that was asked to end is taken to hold its name; None: it never is.
+
+    Nor is one that a roll ends: it comes again with the new template, however long it takes.
+    """
+    asked = pod.terminating_since if pod.ordinal is not None and not pod.going else None
+    if asked is None or any(
+        pod in rs.pods for rs in twin.replica_sets if rs.template_hash != twin.template_hash
+    ):
+        return None
+    return max(0.0, SLOW_END_S - seconds_between(asked, now))
+
+
+def _pinned(pods: Sequence[PodView]) -> int:
+    """Count the doomed members of a StatefulSet below one that stands: it would be lowered before them."""
+    highest = max((pod.ordinal for pod in pods if pod.available and pod.ordinal is not None), default=-1)
+    return sum(pod.serves_but_doomed and pod.ordinal is not None and pod.ordinal < highest for pod in pods)
 
 
 def _is_late(pod: PodView, doomed_since: datetime | None) -> bool:

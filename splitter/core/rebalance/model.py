@@ -79,6 +79,8 @@ class RebalanceInput:
     """Not created, since a quota is used up: by spot's Pending replicas too."""
     on_demand_doomed: int = 0
     """On nodes that are going or gone: replaced within on-demand."""
+    on_demand_held: int = 0
+    """Those of them on no such node: of a StatefulSet, slow to end, or no node reaches their volumes."""
     on_demand_late: int = 0
     """Those of them that were made after the first of them was seen: as a rule they tolerate that."""
     spot_spec: int = 0
@@ -99,6 +101,13 @@ class RebalanceInput:
     spot_silent: int = 0
     """Of a Deployment's, on nodes that say nothing for so long that Kubernetes would have removed them, did
     they not tolerate it: dead, and in the place of others."""
+    spot_by_ordinal: bool = False
+    """It is a StatefulSet's: a lowering takes the highest ordinals, whoever is doomed or dead."""
+    spot_dead: int = 0
+    """The silent of a StatefulSet's, and those whose volume no node can reach: they keep their names, so they
+    cannot make room."""
+    spot_pinned: int = 0
+    """Of a StatefulSet's `spot_doomed`: below one that stands, which would be lowered before it."""
     spot_stop_at: datetime | None = None
     """When the first of the doomed has to begin to end: the deadline of its node, less its
     terminationGracePeriodSeconds. None: no node of theirs tells a deadline."""
@@ -130,6 +139,11 @@ class RebalanceInput:
         return self.spot_silent > 0 and not self.spot_starting
 
     @property
+    def spot_going(self) -> int:
+        """Return what of spot is beyond N + S: it goes, or is dead."""
+        return self.spot_doomed + self.spot_dead
+
+    @property
     def spot_ready(self) -> int:
         """Return R: ready replicas on healthy spot nodes."""
         return len(self.spot_ready_since)
@@ -143,6 +157,16 @@ class RebalanceInput:
     def spot_accounted(self) -> int:
         """Return the replicas that on-demand need not stand in for: placed, or hindered wherever they go."""
         return self.spot_placed + self.spot_hindered
+
+    def spot_has_stood(self, last_loss: datetime | None, soak_s: float) -> bool:
+        """Whether a replica has stood for the soak, and nothing was lost meanwhile.
+
+        Survivors of a loss prove nothing by having been old before it: spot as a whole is what must prove
+        itself, or a third of the nodes could flap for ever beside the other two (docs/adr/0010).
+        """
+        if last_loss is not None and self.age_s(last_loss) < soak_s:
+            return False
+        return any(self.age_s(since) >= soak_s for since in self.spot_ready_since)
 
     def age_s(self, since: datetime | None) -> float:
         """Return the seconds since an instant; minus infinity when there is none yet."""
@@ -170,6 +194,8 @@ class RebalanceInput:
             on_demand_over_quota=min(self.on_demand_over_quota, unready),
             spot_ready_since=ready_since,
             spot_doomed=doomed,
+            spot_pinned=min(self.spot_pinned, doomed),
+            spot_dead=min(self.spot_dead, self.spot_spec - len(ready_since) - doomed - starting),
             spot_starting=starting,
             spot_hindered=min(self.spot_hindered, self.spot_spec - len(ready_since) - doomed - starting),
         )

@@ -106,7 +106,10 @@ def _said_of_shortage(figures: Figures, cause: Cause) -> tuple[Reason, str]:
             return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
         case Cause.ON_DEMAND_DOOMED:
             on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
-            return Reason.ON_DEMAND_DOOMED, f"{on_demand} are on doomed nodes"
+            what = "are on doomed nodes"
+            if observed.on_demand_held:
+                what = "do not serve, and hold their names"
+            return Reason.ON_DEMAND_DOOMED, f"{on_demand} {what}"
         case _:
             return Reason.SCALED, _divided(figures)
 
@@ -163,7 +166,12 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
 
 def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
     observed = figures.observed
-    wanted = figures.want + figures.keep
+    wanted = figures.top
+    if observed.spot_dead and spot == observed.spot_spec == wanted:
+        dead = f"{observed.spot_dead} of {spot} spot replicas hold their names and cannot run"
+        causes = "their nodes say nothing any more, or no node reaches their volumes"
+        why = f"hold spot at {spot}, {figures.want} wanted: {dead}: {causes}"
+        yield Note(Reason.SPOT_LOST, why)
     if observed.view_broken or spot != observed.spot_spec or spot == wanted:
         return
     hold = f"hold spot at {spot}, {wanted} wanted"
@@ -240,7 +248,7 @@ def _released(figures: Figures) -> str:
 def _let_go(figures: Figures) -> str:
     """Say when the doomed are let go; nothing while they are not covered."""
     since = figures.state.cover_since
-    if since is None or figures.releasing:
+    if since is None or figures.covered:
         return ""
     return f", covered since {clock(since)} and let go {_s(round(figures.release_s))} after that"
 
@@ -248,8 +256,8 @@ def _let_go(figures: Figures) -> str:
 def _window(figures: Figures, spot: int) -> str:
     observed = figures.observed
     asked = max(0, spot - observed.spot_ready - figures.keep)
-    if not asked and figures.keep:
-        return f"{observed.spot_ready} ready; spot is probed again when the {figures.keep} doomed are gone"
+    if not asked and (doomed := 0 if figures.covered else observed.spot_doomed):
+        return f"{observed.spot_ready} ready; spot is probed again when the {doomed} doomed are gone"
     if not asked and observed.on_demand_over_quota:
         return f"{observed.spot_ready} ready; spot is probed again when the quota lets on-demand cover"
     return f"{observed.spot_ready} ready and {asked} more pending to probe for capacity"

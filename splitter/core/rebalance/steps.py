@@ -79,7 +79,7 @@ class Figures:
     @property
     def releasing(self) -> bool:
         """Say whether doomed replicas are let go now."""
-        return self.observed.spot_doomed > 0 and not self.keep
+        return self.covered and self.observed.spot_doomed > self.observed.spot_pinned
 
     @property
     def on_demand_doomed(self) -> int:
@@ -87,10 +87,20 @@ class Figures:
         return 0 if self.observed.view_broken else self.observed.on_demand_doomed
 
     @property
+    def covered(self) -> bool:
+        """Say whether all that is doomed on spot was covered for so long that it may go (R44)."""
+        return self.observed.age_s(self.state.cover_since) >= self.release_s
+
+    @property
     def keep(self) -> int:
-        """Return the doomed spot replicas still asked for (R44): none once they were covered for long."""
-        covered = self.observed.age_s(self.state.cover_since) >= self.release_s
-        return 0 if covered else self.observed.spot_doomed
+        """Return the spot replicas held that do not stay: not let go yet, or never (R44)."""
+        observed = self.observed
+        return observed.spot_dead + (observed.spot_pinned if self.covered else observed.spot_doomed)
+
+    @property
+    def top(self) -> int:
+        """Return the most asked of spot: of a StatefulSet, who replaces the doomed would go before them."""
+        return self.want + (self.observed.spot_dead if self.observed.spot_by_ordinal else self.keep)
 
     @property
     def release_s(self) -> float:
@@ -159,7 +169,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             proven=False,
         )
     elif not newly_lost:
-        if state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy.soak_s)):
+        if state.proven or observed.spot_has_stood(state.last_loss, state.soak(policy.soak_s)):
             state = replace(state, barren=0, barren_since=None)
         quiet = state.last_loss is None or observed.age_s(state.last_loss) >= tuning.reset_s
         # What is not asked for cannot be lost: that time proves nothing.
@@ -184,7 +194,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
         interrupted=state.interrupted and (observed.lost_nodes_live or not lost_nodes),
         charged=tuple(sorted(charged)),
         uncharged=len(lost_nodes) - len(charged),
-        proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy.soak_s)),
+        proven=state.proven or observed.spot_has_stood(state.last_loss, state.soak(policy.soak_s)),
         short_since=_since(
             observed.spot_accounted < want, state.short_since, observed.spot_pending_since or observed.now
         ),
@@ -250,8 +260,8 @@ def on_demand_replicas(figures: Figures) -> int:
     target = figures.need_up + doomed - max(0, observed.on_demand_late - observed.desired)
     if spec < target:
         missing = observed.desired - figures.up - serving  # R30
-        spot_serving = observed.spot_spec - observed.spot_doomed
-        headroom = observed.desired + observed.max_surge - serving - spot_serving - observed.surging
+        spot_staying = observed.spot_spec - observed.spot_going
+        headroom = observed.desired + observed.max_surge - serving - spot_staying - observed.surging
         return spec + min(target - spec, max(missing, headroom, 0))
 
     surplus = spec - figures.need_down - doomed
@@ -260,7 +270,7 @@ def on_demand_replicas(figures: Figures) -> int:
     if surplus <= 0 or observed.view_broken:
         return spec
     headroom = observed.desired + max(1, observed.max_surge)
-    above = max(0, serving + observed.spot_spec - observed.spot_doomed - headroom)
+    above = max(0, serving + observed.spot_spec - observed.spot_going - headroom)
     step = above if resting else max(above, step_replicas(observed.desired, tuning))
     free = spec - observed.on_demand_ready - observed.on_demand_doomed
     spare = max(0, observed.spot_ready + observed.on_demand_ready - observed.desired)
@@ -290,7 +300,7 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
     spec = observed.spot_spec
     if observed.view_broken:
         return spec
-    top = figures.want + keep
+    top = figures.top
     live = observed.spot_placed + keep
     target = min(live, top)
     if not (figures.releasing or observed.removing):
@@ -303,13 +313,13 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
     lowered = max(0, observed.on_demand_spec - on_demand)
     unready = observed.on_demand_spec - observed.on_demand_ready - observed.on_demand_doomed
     on_demand_ready = observed.on_demand_ready - max(0, lowered - unready)
-    free = spec - observed.spot_ready - (observed.spot_doomed if keep else 0)
+    free = spec - observed.spot_ready - keep
     spare = max(0, observed.spot_ready + on_demand_ready - observed.floor)  # R47
     return max(target, spec - free - spare)
 
 
 def spot_cap(figures: Figures, on_demand: int) -> int:
-    """Return how many spot replicas keep the whole near N + S; stuck on-demand takes no room (R46)."""
+    """Return how many spot replicas keep the whole near N + S; stuck or doomed on-demand apart (R46)."""
     observed = figures.observed
     # What is lowered first is what was never bound, so the stuck leave before anything else does.
     stuck = max(0, observed.on_demand_stuck - max(0, observed.on_demand_spec - on_demand))
@@ -317,7 +327,7 @@ def spot_cap(figures: Figures, on_demand: int) -> int:
     headroom = max(1, observed.max_surge)
     if not figures.probing:  # else it would not return for as long as a rollout stands still
         headroom = max(0, headroom - observed.surging)
-    return observed.desired + headroom - (on_demand - stuck) + figures.keep
+    return observed.desired + headroom - (on_demand - stuck - figures.on_demand_doomed) + figures.keep
 
 
 def step_replicas(desired: int, tuning: Tuning) -> int:
@@ -349,7 +359,7 @@ def _ask(figures: Figures, top: int) -> int:
     # R43: nobody buys a spot node while others are being taken. A blind probe waits until the doomed are gone
     # or let go, a minute at most. Room that is there is used at once.
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
-    blind = not figures.keep and not observed.on_demand_over_quota
+    blind = (figures.covered or not observed.spot_doomed) and not observed.on_demand_over_quota
     capacity_probe = figures.tuning.capacity_probe_replicas if blind else 0
     if figures.doubted:
         proving = capacity_probe if figures.tried_again is None else 0
@@ -358,17 +368,6 @@ def _ask(figures: Figures, top: int) -> int:
     if blind and not (observed.blocked or settling):
         window = max(window, figures.state.window)
     return min(top, observed.spot_ready + figures.keep + window)
-
-
-def _has_proven_itself(observed: RebalanceInput, last_loss: datetime | None, soak_s: float) -> bool:
-    """Say whether a replica has stood for the soak, and nothing was lost meanwhile.
-
-    Survivors of a loss prove nothing by having been old before it: spot as a whole is what must prove
-    itself, or a third of the nodes could flap for ever beside the other two (docs/adr/0010).
-    """
-    if last_loss is not None and observed.age_s(last_loss) < soak_s:
-        return False
-    return any(observed.age_s(since) >= soak_s for since in observed.spot_ready_since)
 
 
 def _barren(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:

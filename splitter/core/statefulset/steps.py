@@ -20,7 +20,8 @@ def save(this: PlanInput) -> Plan:
     """Write N down, before anything is scaled; where it was lost, the Split has it."""
     stateful = _stateful(this.source)
     replicas, where = stateful.spec_replicas, "spec.replicas"
-    if replicas == 0:
+    split = this.observed.split
+    if replicas == 0 or (split is not None and stateful.is_left_by_us(split.replicas)):
         replicas, where = _lost(this)
     note = Note(Reason.REPLICAS_SAVED, f"saved {replicas} replicas, read from {where}")
     action = SaveReplicas(replicas, stateful.spec_replicas, this.source.resource_version)
@@ -28,7 +29,7 @@ def save(this: PlanInput) -> Plan:
 
 
 def _lost(this: PlanInput) -> tuple[int, str]:
-    """Return N of a source that stands at 0 without its annotation, and where it was found."""
+    """Return N of a source that stands where we left it without its annotation, and where it was found."""
     split = this.observed.split
     if split is not None and split.replicas is not None:
         return split.replicas, f"the Split {keys.split_name(this.source.key)}"
@@ -89,10 +90,11 @@ def wait_for_count(this: PlanInput) -> Plan:
     """Leave the twins as they are: they serve, and nobody says how many the source is to have instead."""
     replicas, where = _lost(this)
     held = sum(twin.spec_replicas for twin in this.observed.twins)
+    left = _stateful(this.source).spec_replicas
     message = (
-        "splitter's label and annotations were removed together while the source stands at 0, so splitter may"
-        f" not write it any more; its twins go on running {held} replicas. Scale the source, to {replicas} as"
-        f" {where} says, and the twins shrink beside it; or delete the twins"
+        f"splitter's label and annotations were removed together while the source stands at {left}, so"
+        f" splitter may not write it any more; its twins go on running {held} replicas. Scale the source, to"
+        f" {replicas} as {where} says, and the twins shrink beside it; or delete the twins"
     )
     note = Note(Reason.GIVING_BACK, message, warning=True)
     return Plan(Step.WAIT_COUNT, State.HELD, note, notes=(note,), requeue_after_s=this.rules.look_again_s)

@@ -26,6 +26,7 @@ class Columns:
     saved: bool  # N is written down on the source
     written: bool  # somebody has written another count to the source since
     zero: bool  # its spec.replicas is 0
+    left: bool  # N is not written down, and it is what a move of ours has left there
     shown: bool  # the Split bears a count
     asked: bool  # and it is not N: somebody has scaled the Split
     twins: bool
@@ -54,6 +55,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         saved=stateful.saved is not None,
         written=stateful.is_written_by_others,
         zero=stateful.spec_replicas == 0,
+        left=split is not None and split.takes_over and stateful.is_left_by_us(split.replicas),
         shown=split is not None and split.replicas is not None,
         asked=split is not None and split.replicas not in {None, source.replicas},
         twins=bool(observed.twins),
@@ -96,10 +98,11 @@ def _step_with_label(c: Columns) -> Step:  # noqa: PLR0911 - a table of early re
 def _step_without_label(c: Columns) -> Step:
     if not c.holds and (c.conflict or not c.split):
         return Step.RELEASE if c.split or c.report else Step.NOTHING
-    if not c.saved and c.zero and (c.mark is not Ownership.NONE or (c.label and not c.twins_at_zero)):
+    unknown = not c.saved and (c.zero or c.left)
+    if unknown and (c.mark is not Ownership.NONE or (c.label and not c.twins_at_zero)):
         return Step.SAVE  # N was lost, and is needed on the way back
-    if not c.saved and c.zero and not c.twins_at_zero:
-        return Step.WAIT_COUNT  # nothing of ours is on it any more: we may not write it, nor take its 0 for N
+    if unknown and not c.twins_at_zero:
+        return Step.WAIT_COUNT  # nothing of ours is on it: we may not write it, nor take what is there for N
     # Replaced by a manifest that knows nothing of us, it runs its own N again: only the twins have to go.
     if c.written:
         return Step.FOLLOW

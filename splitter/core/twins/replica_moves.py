@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.causes import without_a_node
 from splitter.core.division import base_replicas
-from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, may_roll
+from splitter.core.floor import (
+    floor_of,
+    is_rolling,
+    kept_by_replica_set,
+    kept_by_twin,
+    may_roll,
+    staying_pods,
+)
 from splitter.core.handover import (
     Holder,
     break_,
@@ -54,8 +61,12 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
     """
     base = base_replicas(source.replicas, policy)
     spot = observed.spot.pods if observed.spot is not None else ()
-    on_spot = doomed_or_lost([pod for pod in spot if not pod.vanished])
-    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    on_spot = (
+        doomed_or_lost(staying_pods(spot, observed.spot.spec_replicas, observed.spot.first_ordinal))
+        if observed.spot is not None
+        else 0
+    )
+    going = doomed_or_lost(_pods(observed))
     short = _short_of(observed, policy.grace_s)
     on_demand = base + max(on_spot + short, cover) + going - on_spot
     on_demand = min(on_demand, source.replicas + going) if source.replicas else 0
@@ -63,7 +74,7 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
         on_demand = min(on_demand, max(base, policy.on_demand_max))
     holders = _holders(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
     # What replaces the pods of a vanished node on spot finds no node there, and must not take this room.
-    vanished = sum(pod.counts and pod.vanished for pod in spot)
+    vanished = sum(pod.counts and pod.vanished and not pod.is_to_be_replaced for pod in spot)
     return _batch(observed, source, holders, going + vanished)
 
 
@@ -72,7 +83,7 @@ def towards_source(observed: Observation, source: SourceView) -> Transfer:
 
     A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
     """
-    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    going = doomed_or_lost(_pods(observed))
     itself = next(iter(observed.attached_as(Attachment.PARKED)), None)
     return _batch(observed, source, _holders(observed, itself, source.replicas, on_demand=0, spot=0), going)
 
@@ -93,11 +104,11 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
 
 
 def source_rolls(observed: Observation) -> bool:
-    """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them."""
-    return any(
-        rs.rolls and (rs.spec_replicas or rs.status_replicas)
-        for rs in observed.attached_as(Attachment.PARKED)
-    )
+    """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them.
+
+    One that is to have none rolls nobody, however long its last pods take to end.
+    """
+    return any(rs.rolls and rs.spec_replicas for rs in observed.attached_as(Attachment.PARKED))
 
 
 def kind_of_twins(observed: Observation) -> HolderKind:
@@ -179,8 +190,11 @@ def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
-    of_twins = [pod for twin in observed.twins for pod in twin.pods]
-    return (*(pod for rs in observed.attached_as(Attachment.PARKED) for pod in rs.pods), *of_twins)
+    """Return the pods of all holders; of a StatefulSet those that it is to keep."""
+    holders = (*observed.attached_as(Attachment.PARKED), *observed.twins)
+    return tuple(
+        pod for one in holders for pod in staying_pods(one.pods, one.spec_replicas, one.first_ordinal)
+    )
 
 
 def _short_of(observed: Observation, grace_s: float) -> int:

@@ -12,7 +12,7 @@ from datetime import datetime
 from splitter.core.causes import over_quota
 from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
-from splitter.core.floor import floor_of, is_rolling
+from splitter.core.floor import floor_of, is_rolling, staying_pods
 from splitter.core.handover import stuck
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
@@ -57,11 +57,12 @@ class Circumstances:
     partitions: Mapping[Pool, int] = field(default_factory=dict)  # of StatefulSets: see `partition_of`
 
 
-def is_unfinished(twin: TwinView) -> bool:
+def is_unfinished(twin: TwinView, now: datetime) -> bool:
     """Whether not every placed replica is updated and available.
 
     Replicas that the scheduler cannot place, or a quota refuses, are left out: a twin that only waits for
-    capacity is not in the middle of a roll and blocks nobody. A twin created with a bad template has one
+    capacity is not in the middle of a roll and blocks nobody. So are members of a StatefulSet on nodes that
+    say nothing any more: nobody comes in their place. A twin created with a bad template has one
     ReplicaSet and no roll, and is unfinished all the same.
     """
     if not twin.observed:
@@ -69,6 +70,10 @@ def is_unfinished(twin: TwinView) -> bool:
     if twin.spec_replicas == 0:
         return False
     waiting = stuck(twin.pods) + over_quota(twin)
+    if twin.first_ordinal is not None:
+        waiting += sum(
+            _is_dead(pod, now) for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal)
+        )
     running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
     if not running and waiting:
         return False
@@ -90,37 +95,39 @@ def next_roll(
         order.reverse()
     moved = {pool for pool in order if pair[pool].partition != where.partitions.get(pool, 0)}
     outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash or pool in moved]
-    if all(pool not in moved and _awaits_rollout(pair[pool], rendered[pool]) for pool in outdated):
+    if all(pool not in moved and _awaits_rollout(pair[pool], rendered[pool], where) for pool in outdated):
         # None is outdated, or all wait for a rollout that somebody else begins.
         waiting = _changed_set(pair[outdated[0]]) if outdated else None
-        return _stuck_roll(pair, order, where) or _stalled(pair.values()) or waiting
+        return _stuck_roll(pair, order, where) or _stalled(pair.values(), where.now) or waiting
     # An unfinished twin first: only a newer template can mend a broken image. An empty one last: until
     # the other has come up with the new template, it keeps the one that an emergency can rely on.
-    pool = min(outdated, key=lambda pool: (pair[pool].spec_replicas == 0, not is_unfinished(pair[pool])))
+    unfinished = {pool: is_unfinished(pair[pool], where.now) for pool in order}
+    pool = min(outdated, key=lambda pool: (pair[pool].spec_replicas == 0, not unfinished[pool]))
     other_pool = Pool.SPOT if pool is Pool.ON_DEMAND else Pool.ON_DEMAND
     twin, other = pair[pool], pair[other_pool]
-    if twin.spec_replicas == 0 and not is_unfinished(other):
+    finishing = f"{other.name} is not finished yet" if unfinished[other_pool] else None
+    if twin.spec_replicas == 0 and finishing is None:
         return _roll(pool, twin, 1, 0)
-    if is_unfinished(twin):
+    if unfinished[pool]:
         waits_for = _coming_back(twin, rendered[pool])
         if other_pool not in outdated:
-            waits_for = waits_for or _finishing(other)
+            waits_for = waits_for or finishing
     else:
-        waits_for = _finishing(other) or _becoming_available(where) or _making_headroom(where)
+        waits_for = finishing or _becoming_available(where) or _making_headroom(where)
     if where.source_rolls and _serving(twin):
         waits_for = waits_for or "the source rolls its own pods first"
     if waits_for is not None:
         begun = [each for each in order if each not in outdated]  # the first of both may be stuck, too
-        return _stuck_roll(pair, begun, where) or _stalled([other]) or _held(twin, waits_for)
+        return _stuck_roll(pair, begun, where) or _stalled([other], where.now) or _held(twin, waits_for)
     return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)
 
 
-def _awaits_rollout(twin: TwinView, rendered: Rendered) -> bool:
+def _awaits_rollout(twin: TwinView, rendered: Rendered, where: Circumstances) -> bool:
     """Whether only the template set has changed: the source's next rollout applies it, or a command (H66).
 
     Not for a twin whose last template was taken back or edited, or does not come up: that is mended now.
     """
-    if twin.rendered_hash in {"", withdrawn(twin.rendered_hash)} or is_unfinished(twin):
+    if twin.rendered_hash in {"", withdrawn(twin.rendered_hash)} or is_unfinished(twin, where.now):
         return False
     return bool(rendered.made_of) and twin.made_of == rendered.made_of
 
@@ -133,9 +140,9 @@ def _changed_set(twin: TwinView) -> Note:
     return Note(Reason.TEMPLATE_SET_CHANGED, message, cause=VerdictCause.NEXT_ROLLOUT)
 
 
-def _stalled(twins: Iterable[TwinView]) -> Note | None:
+def _stalled(twins: Iterable[TwinView], now: datetime) -> Note | None:
     """Say which roll has stopped; what is not rolled yet keeps the template that it has."""
-    names = [twin.name for twin in twins if twin.stalled and is_unfinished(twin)]
+    names = [twin.name for twin in twins if twin.stalled and is_unfinished(twin, now)]
     if not names:
         return None
     message = (
@@ -150,10 +157,6 @@ def _coming_back(twin: TwinView, rendered: Rendered) -> str | None:
     if twin.rendered_hash != withdrawn(rendered.hash):
         return None
     return "its last good template comes up before the new one"
-
-
-def _finishing(other: TwinView) -> str | None:
-    return f"{other.name} is not finished yet" if is_unfinished(other) else None
 
 
 def _becoming_available(where: Circumstances) -> str | None:
@@ -264,7 +267,8 @@ def _without_place(twin: TwinView, where: Circumstances) -> str:
 def _is_dead(pod: PodView, now: datetime) -> bool:
     """Whether its node is silent for longer than Kubernetes leaves pods on one: nobody removes it."""
     since = pod.unready_since if pod.node_status is NodeStatus.LOST and not pod.vanished else None
-    return pod.counts and since is not None and seconds_between(since, now) > SILENT_S
+    holds = pod.counts or pod.ordinal is not None
+    return holds and since is not None and seconds_between(since, now) > SILENT_S
 
 
 def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:

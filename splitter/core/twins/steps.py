@@ -15,11 +15,11 @@ from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
-from splitter.core.model import Attachment, Note, Pool, Rendered, TwinView
+from splitter.core.model import Attachment, NodeStatus, Note, Pool, Rendered, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision, decide, losses
-from splitter.core.rebalance.inputs import rebalance_input
+from splitter.core.rebalance.inputs import ends_slowly_in_s, rebalance_input
 from splitter.core.split_status import RebalanceState, ReliefStatus
 from splitter.core.twins import move_limit, relief, replica_moves
 from splitter.core.twins.own_volumes import spared, with_own_volumes
@@ -75,6 +75,10 @@ def _requeued_at_grace(this: PlanInput, counted: Plan) -> Plan:
     stuck_s = next_stuck_s(pods, this.observed.now, this.policy.grace_s)
     pods += [pod for rs in this.observed.attached_as(Attachment.PARKED) for pod in rs.pods]
     left = [until for pod in pods if (until := until_removed(pod, this)) > 0]
+    slow = [
+        ends_slowly_in_s(pod, twin, this.observed.now) for twin in this.observed.twins for pod in twin.pods
+    ]
+    left += [after_s + 1.0 for after_s in slow if after_s]
     due = [one for one in (*left, stuck_s, counted.requeue_after_s) if one is not None]
     return replace(counted, requeue_after_s=min(due, default=None))
 
@@ -254,11 +258,13 @@ def _restored(
     """Put a twin's last available template back while spot is going or gone and replicas are missing (H65).
 
     Beside the raise, and again when that was written and this was refused. What a roll may take by the
-    source's own strategy is not missing: taken back for that, it would begin anew while a notice lasts. Where
-    more have the new template than a roll holds by itself, a raise has been spread over both.
+    source's own strategy is not missing, nor is the member that a StatefulSet's roll takes: taken back for
+    that, it would begin anew while a notice lasts. Where more have the new template than a roll holds by
+    itself, a raise has been spread over both.
     """
     source = this.source
-    floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
+    surge = source.max_surge if source.stateful is None else 0
+    floor = floor_of(source.replicas, surge, source.max_unavailable)
     raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
     new = sum(
         rs.spec_replicas for rs in on_demand.replica_sets if rs.template_hash == on_demand.template_hash
@@ -318,7 +324,11 @@ def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     policy = this.policy
     if policy.on_demand_base != "majority" or policy.on_demand_max is not None or not this.source.replicas:
         return decision.on_demand
-    held = max(spot.spec_replicas, spot.status_replicas)
+    counted = rebalance_input(this.observed, this.source, on_demand, spot, policy)
+    standing = sum(
+        pod.counts and pod.node is not None and pod.node_status is not NodeStatus.LOST for pod in spot.pods
+    )
+    held = max(spot.spec_replicas - counted.spot_dead, standing)
     return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
 
 

@@ -1,13 +1,15 @@
 """What is counted for a decision: by when the doomed have to be let go, and who is dead."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from builders import NOW, ago, pod, pods, source, split, twin
+from builders import NOW, ago, pod, pods, replica_set, source, split, twin
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Observation, PodView, Pool
+from splitter.core.model import NodeStatus, Observation, PodView, Pool, Trouble
+from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceInput
 from splitter.core.rebalance.inputs import rebalance_input
 from splitter.core.split_status import RebalanceState
@@ -56,6 +58,64 @@ class TestStop:
         """A node that goes by somebody's choice."""
         result = counted(doomed("a", voluntary=True))
         assert (result.spot_stop_at, result.spot_stop_after_s) == (None, None)
+
+
+class TestMembers:
+    """Of a StatefulSet: the highest ordinals go first, and a name is free when its member has ended."""
+
+    def counted(self, *spot: PodView) -> RebalanceInput:
+        """Count one whose spot twin has these members, beside four on on-demand."""
+        itself = source()
+        of_spot = replace(twin(Pool.SPOT, spot, spec=len(spot)), first_ordinal=1000)
+        on_demand = twin(Pool.ON_DEMAND, pods(4))
+        observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=of_spot)
+        return rebalance_input(observed, itself, on_demand, of_spot, Policy())
+
+    def member(self, ordinal: int, status: NodeStatus = NodeStatus.SOUND, **fields: object) -> PodView:
+        """Return a member on spot."""
+        return pod(f"db-spot-{ordinal}", status, ordinal=ordinal, on_spot=True, **fields)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(("below", "above", "pinned"), [(1, 0, 1), (0, 1, 0), (2, 2, 2), (2, 0, 2)])
+    def test_the_doomed_below_one_that_stands(self, below: int, above: int, pinned: int) -> None:
+        """They cannot be let go without it."""
+        doomed = [self.member(1000 + n, NodeStatus.DOOMED) for n in range(below)]
+        stands = self.member(1000 + below)
+        top = [self.member(1001 + below + n, NodeStatus.DOOMED) for n in range(above)]
+        result = self.counted(*doomed, stands, *top)
+        assert (result.spot_pinned, result.spot_doomed) == (pinned, below + above)
+
+    def test_the_silent_hold_their_names(self) -> None:
+        """Asked to end or not; after as long as any pod is dead, and no sooner."""
+        dead = {"ready": False, "unready_since": ago(361)}
+        asked = self.member(1000, NodeStatus.LOST, terminating=True, **dead)
+        tolerant = self.member(1001, NodeStatus.LOST, **dead)
+        young = self.member(1002, NodeStatus.LOST, ready=False, unready_since=ago(300))
+        result = self.counted(asked, tolerant, young)
+        assert (result.spot_dead, result.spot_silent) == (2, 0)
+
+    def test_who_cannot_reach_a_volume_holds_a_name(self) -> None:
+        """On on-demand it is replaced as the doomed are, and is no sign that on-demand nodes are short."""
+        elsewhere = Trouble(Reason.VOLUME_ZONE_CONFLICT, "")
+        waits = {"trouble": elsewhere, "unschedulable_since": ago(3600), "ready": False}
+        assert self.counted(self.member(1000, NodeStatus.UNBOUND, **waits)).spot_dead == 1
+        itself = source()
+        members = (pod("db-0", NodeStatus.UNBOUND, ordinal=0, **waits), pod("db-1", ordinal=1))
+        on_demand = replace(twin(Pool.ON_DEMAND, members, spec=2), first_ordinal=0)
+        spot = replace(twin(Pool.SPOT), first_ordinal=1000)
+        observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
+        result = rebalance_input(observed, itself, on_demand, spot, Policy())
+        assert (result.on_demand_doomed, result.on_demand_held, result.on_demand_stuck) == (1, 1, 0)
+
+    @pytest.mark.parametrize(("asked_s", "rolled", "held"), [(59, False, 0), (60, False, 1), (60, True, 0)])
+    def test_who_is_slow_to_end_holds_a_name(self, asked_s: float, *, rolled: bool, held: int) -> None:
+        """By what its user lets it take, or for ever; not one that a roll ends."""
+        ends = pod("db-0", ordinal=0, terminating=True, terminating_since=ago(asked_s))
+        current = twin(Pool.ON_DEMAND, (pod("db-1", ordinal=1), *(() if rolled else (ends,))), spec=2)
+        older = (replica_set("v0", 0, [ends], template="v0"),) if rolled else ()
+        on_demand = replace(current, first_ordinal=0, replica_sets=(*current.replica_sets, *older))
+        itself, spot = source(), replace(twin(Pool.SPOT), first_ordinal=1000)
+        observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
+        assert rebalance_input(observed, itself, on_demand, spot, Policy()).on_demand_held == held
 
 
 class TestSilent:

@@ -78,6 +78,58 @@ class TestDead:
         assert self.decided(spot_silent=0, spot_spec=5).spot == 8
 
 
+class TestNamesThatAreHeld:
+    """Members of a StatefulSet that neither stay nor leave: others are asked for beside them."""
+
+    def decided(self, **fields: object) -> Decision:
+        """Decide about 3 of 5 members that serve on on-demand alone after a loss long ago."""
+        counts = {"desired": 5, "max_surge": 1, "on_demand_spec": 5, "on_demand_ready": 5}
+        counts["spot_by_ordinal"] = True
+        lost = RebalanceState(last_loss=START - timedelta(hours=1), lost=True)
+        return decide(seen(**{**counts, **fields}), Policy(on_demand_base=3), lost)
+
+    def test_the_dead_stand_in_nobodys_place(self) -> None:
+        """The probe is one more than they are, where N + S are held without them."""
+        assert self.decided(spot_spec=1, spot_dead=1).spot == 2
+        decision = self.decided(spot_spec=3, spot_dead=2)
+        assert (decision.on_demand, decision.spot) == (5, 3)
+
+    def test_a_return_ends_beside_them(self) -> None:
+        """Spot has what is wanted of it, and two that are dead."""
+        since = (START - timedelta(hours=1),) * 2
+        result = self.decided(spot_spec=4, spot_dead=2, spot_ready_since=since)
+        assert (result.on_demand, result.spot) == (3, 4)
+        at_rest = self.decided(
+            on_demand_spec=3, on_demand_ready=3, spot_spec=4, spot_dead=2, spot_ready_since=since
+        )
+        assert (at_rest.on_demand, at_rest.spot) == (3, 4)
+        assert at_rest.notes[0].message == (
+            "hold spot at 4, 2 wanted: 2 of 4 spot replicas hold their names and cannot run: their nodes say"
+            " nothing any more, or no node reaches their volumes"
+        )
+
+    def test_who_stands_is_not_let_go_for_the_doomed_below(self) -> None:
+        """Covered for long: what is above those that stand goes, and no more; nobody comes beside them."""
+        since = (START - timedelta(hours=1),)
+        lost = RebalanceState(
+            last_loss=START - timedelta(hours=1), lost=True, cover_since=START - timedelta(minutes=9)
+        )
+        counts = {"desired": 5, "max_surge": 1, "on_demand_spec": 4, "on_demand_ready": 4, "fit_spot": 9}
+        counts["spot_by_ordinal"] = True
+        held = seen(**counts, spot_spec=2, spot_doomed=1, spot_pinned=1, spot_ready_since=since)
+        assert decide(held, Policy(on_demand_base=3), lost).spot == 2
+        free = seen(**counts, spot_spec=3, spot_doomed=2, spot_pinned=1, spot_ready_since=since)
+        assert decide(free, Policy(on_demand_base=3), lost).spot == 2
+
+
+class TestDoomedOnDemand:
+    def test_leaves_room_for_the_probe(self) -> None:
+        """On-demand replicas that go are beyond N + S; spot is asked for beside them (R46)."""
+        lost = RebalanceState(last_loss=START - timedelta(minutes=10), lost=True)
+        counts = {"on_demand_spec": 14, "on_demand_ready": 10, "on_demand_doomed": 4}
+        assert decide(seen(**counts), Policy(on_demand_base=2), lost).spot == 1
+
+
 class TestLate:
     """Pods that were bound to on-demand nodes that go, when others of them were doomed already (R30)."""
 

@@ -48,6 +48,17 @@ class TestSteps:
         [action] = save(plan_input(source, split=split(replicas=4))).actions
         assert action == SaveReplicas(4, 0, "rv-web")
 
+    @pytest.mark.parametrize(("writer", "n"), [("", 5), ("kubectl-replace", 2)])
+    def test_what_a_move_has_left_is_no_n(self, writer: str, n: int) -> None:
+        """Somebody removed the annotation in the middle of a move: its writer tells N, or the Split."""
+        source = database(stateful(2, writer=writer))
+        [action] = [
+            one
+            for one in save(plan_input(source, split=split(replicas=5))).actions
+            if isinstance(one, SaveReplicas)
+        ]
+        assert action == SaveReplicas(n, 2, "rv-web")
+
     def test_and_else_in_its_status_or_its_twins(self) -> None:
         """Whatever is left is asked."""
         source = database(stateful(0))

@@ -18,6 +18,7 @@ REST = Columns(
     saved=True,
     written=False,
     zero=True,
+    left=False,
     shown=True,
     asked=False,
     twins=True,
@@ -34,6 +35,7 @@ FRESH = Columns(
     saved=False,
     written=False,
     zero=False,
+    left=False,
     shown=False,
     asked=False,
     twins=False,
@@ -62,6 +64,8 @@ def every() -> Iterator[Columns]:
             continue
         if columns.written and (not columns.saved or columns.zero):
             continue  # 0 is nobody's N
+        if columns.left and (columns.saved or not columns.shown or not columns.split):
+            continue  # what the Split says of N
         if columns.home and not columns.twins_at_zero:
             continue
         if not columns.twins and not columns.twins_at_zero:
@@ -106,6 +110,16 @@ class TestEveryRow:
                 "replaced, it runs its own",
                 replace(GIVEN, saved=False, mark=Ownership.NONE, zero=False),
                 Step.HAND_BACK,
+            ),
+            (
+                "N lost in the middle of the way back",
+                replace(GIVEN, saved=False, zero=False, left=True),
+                Step.SAVE,
+            ),
+            (
+                "and the mark with it",
+                replace(GIVEN, saved=False, zero=False, left=True, mark=Ownership.NONE),
+                Step.WAIT_COUNT,
             ),
             ("replaced, and stands at 0", replace(GIVEN, saved=False, mark=Ownership.NONE), Step.WAIT_COUNT),
             ("scaled on the way back", replace(GIVEN, written=True, zero=False), Step.FOLLOW),

@@ -256,3 +256,23 @@ class TestLoweringWhatDecideLowers:
         """What is scaled to 0 may still have pods."""
         assert replica_moves.at_zero((), [replica_set(spec=0)])
         assert not replica_moves.at_zero((), [replica_set(spec=0, of=(pod("x", NodeStatus.SOUND),))])
+
+
+class TestAStatefulSetThatIsToHaveNone:
+    """Its highest member is on a node that says nothing; where it is OrderedReady the others wait for that."""
+
+    def itself(self, spec: int) -> Observation:
+        """Return one that was scaled down, whose two members have an old template and one cannot end."""
+        members = (pod("db-0", ordinal=0), pod("db-1", NodeStatus.LOST, ordinal=1, terminating=True))
+        held = replace(replica_set("db", spec, members), first_ordinal=0, rolls=True)
+        return observation(source(5), sets=[held], **pair(on_demand=5))
+
+    def test_rolls_nobody(self) -> None:
+        """So the twins' rollout does not wait for it."""
+        assert replica_moves.source_rolls(self.itself(1))
+        assert not replica_moves.source_rolls(self.itself(0))
+
+    def test_has_nobody_to_be_replaced(self) -> None:
+        """Who is to go is made up for already; within the count it is replaced on on-demand."""
+        assert "web-on-demand" not in towards_twins(self.itself(0), Policy(on_demand_base=5))
+        assert towards_twins(self.itself(2), Policy(on_demand_base=5))["web-on-demand"] == 6

@@ -138,7 +138,7 @@ class TestTheNumbers:
     def test_a_lagging_status_gives_nothing_away(self) -> None:
         """Pods that are ready serve, whatever the status still says."""
         lagging = on_demand(available_replicas=0)
-        assert not is_unfinished(lagging)
+        assert not is_unfinished(lagging, NOW)
         held = next_roll(lagging, spot(), rendered("v2"), replace(WHERE, headroom=0))
         assert isinstance(held, Note)
 
@@ -153,14 +153,22 @@ class TestUnfinished:
 
     def test_waiting_for_capacity_is_no_roll(self) -> None:
         """The probe in an outage blocks nobody."""
-        assert not is_unfinished(twin(Pool.SPOT, pods(stuck=1)))
-        assert not is_unfinished(twin(Pool.SPOT))
+        assert not is_unfinished(twin(Pool.SPOT, pods(stuck=1)), NOW)
+        assert not is_unfinished(twin(Pool.SPOT), NOW)
 
     def test_starting_or_unobserved_is_unfinished(self) -> None:
         """A twin created with a bad template has one ReplicaSet and no roll."""
-        assert is_unfinished(twin(Pool.SPOT, pods(2, starting=1)))
-        assert is_unfinished(spot(observed=False))
-        assert is_unfinished(rolling())
+        assert is_unfinished(twin(Pool.SPOT, pods(2, starting=1)), NOW)
+        assert is_unfinished(spot(observed=False), NOW)
+        assert is_unfinished(rolling(), NOW)
+
+    @pytest.mark.parametrize(("since_s", "unfinished"), [(300, True), (361, False)])
+    def test_nobody_waits_for_a_dead_member(self, since_s: float, *, unfinished: bool) -> None:
+        """Its name is not free, so nobody comes in its place; asked to end or not."""
+        dead = {"ready": False, "unready_since": ago(since_s), "terminating": True, "ordinal": 1000}
+        members = (pod("db-spot-1000", NodeStatus.LOST, **dead), pod("db-spot-1001", ordinal=1001))
+        beside_it = replace(twin(Pool.SPOT, members, spec=2), first_ordinal=1000)
+        assert is_unfinished(beside_it, NOW) is unfinished
 
 
 class TestAStuckRoll:
