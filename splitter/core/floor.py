@@ -23,8 +23,19 @@ def kept_by_replica_set(rs: ReplicaSetView, replicas: int) -> int:
     """
     pods = staying_pods(rs.pods, rs.spec_replicas, rs.first_ordinal)
     rivals = sum(_is_ready(pod) and not pod.available and pod.cost_before is None for pod in pods)
-    available = sum(pod.available for pod in pods)
-    return max(0, min(available, replicas - rivals, rs.available_replicas))
+    return max(0, min(available_of(pods, rs.available_replicas), replicas - rivals))
+
+
+def available_of(pods: Sequence[PodView], admitted: int) -> int:
+    """Count the available among the pods that a status admits as such: those that are ready for longest.
+
+    The status counts those on doomed nodes, and none before its `minReadySeconds`: a doomed one must not
+    stand for one that has just become ready.
+    """
+    ready = [(pod.ready_since, pod.available) for pod in pods if pod.counts and pod.ready_since is not None]
+    if admitted < len(ready):
+        ready = sorted(ready)[: max(0, admitted)]
+    return sum(available for _, available in ready)
 
 
 def kept_by_twin(twin: TwinView, replicas: int) -> int:

@@ -27,6 +27,8 @@ from splitter.core.start_times import cover_s
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})
 _GONE = frozenset({Step.CLEAN_UP, Step.RELEASE})
+# The label is set again on that way: what holds these steps may be a drain that waits for the budget.
+_HOME = frozenset({Step.WAIT_ROLLOUT, Step.ADOPT_PODS})
 # Karpenter looks every 10 s, and once more 15 s later before it takes what it found.
 _OPEN_S = 60.0
 _OPENS_EVERY_S = 600.0
@@ -41,7 +43,7 @@ _UNKNOWN_START_S = 60.0
 def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
     """Return the plan with what its budget needs: a raised one is written first, a lowered one last (G4)."""
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
-    if ours is not None and step in _GONE:
+    if ours is not None and step in _GONE | _HOME and not this.observed.unguardable:
         return replace(plan, actions=(*plan.actions, _end(ours)))  # G13
     raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
     if ours is not None and (raises_meanwhile or step in _LEAVING):
@@ -53,11 +55,16 @@ def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
 
 def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     name = guard_name(this.source.key)
+    refused = this.observed.unguardable
     if why := _yields(this, name):
+        if ours is not None and refused:
+            return _unguarded(plan, f"{why}. {name} is there as well, and cannot be deleted: {refused}")
         gone = (_end(ours),) if ours is not None else ()
         return replace(plan, actions=(*plan.actions, *gone), guard=why)
-    if why := this.observed.unguardable:
-        return _untouched(this, plan, ours, why)
+    if refused:
+        there = ours.min_available if ours is not None else None
+        left = f"{_says(this, name, there)}, and cannot be changed" if there is not None else "none"
+        return _unguarded(plan, f"{left}: {refused}")
     keeps, again_s = _min_available(this, plan, ours)
     requeues = [wait_s for wait_s in (again_s, plan.requeue_after_s) if wait_s is not None]
     plan = replace(plan, guard=_says(this, name, keeps), requeue_after_s=min(requeues, default=None))
@@ -68,12 +75,9 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     return replace(plan, actions=(write, *plan.actions) if raised else (*plan.actions, write))
 
 
-def _untouched(this: PlanInput, plan: Plan, ours: BudgetView | None, why: str) -> Plan:
+def _unguarded(plan: Plan, guard: str) -> Plan:
     """Say why nothing can be written of the budget; everything else goes on (G12)."""
-    guard = f"none: {why}"
-    if ours is not None and ours.min_available is not None:
-        guard = f"{_says(this, ours.name, ours.min_available)}, and cannot be changed: {why}"
-    message = f"evictions of its pods may not wait for replacements (guard: {guard})"
+    message = f"evictions of its pods may not wait for replacements, or be refused (guard: {guard})"
     return replace(plan, guard=guard, advice=(*plan.advice, Note(Reason.UNGUARDED, message, warning=True)))
 
 

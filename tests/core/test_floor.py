@@ -1,8 +1,10 @@
 """What surely stays available after a write: counted for each ReplicaSet, never over their sums (ADR 33)."""
 
+from dataclasses import replace
+
 import pytest
 
-from builders import pods, replica_set, twin, twin_of
+from builders import ago, pod, pods, replica_set, twin, twin_of
 from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin
 from splitter.core.model import Attachment, Pool, ReplicaSetView
 
@@ -34,6 +36,12 @@ class TestReplicaSet:
         """They are as ready as the others for whoever scales down."""
         both = replica_set("web-spot-0", 4, pods(2, doomed=2), attachment=ATTACHED)
         assert kept_by_replica_set(both, 3) == 1
+
+    def test_takes_the_doomed_for_no_other(self) -> None:
+        """The status admits two of three that are ready: the third is younger than `minReadySeconds`."""
+        both = replica_set("web-spot-0", 3, pods(1, doomed=1), attachment=ATTACHED)
+        young = pod("young", ready_since=ago(1))
+        assert kept_by_replica_set(replace(both, pods=(young, *both.pods)), 4) == 1
 
 
 class TestTwin:

@@ -421,6 +421,25 @@ class TestOthers:
         assert result.guard == "web-guard keeps 9 of 10, and cannot be changed: splitter may not write them"
         assert [one.reason for one in result.advice] == ["Unguarded"]
 
+    @pytest.mark.parametrize(
+        ("fields", "why"),
+        [
+            ({"budgets": (OURS, users())}, "your PodDisruptionBudget mine"),
+            (
+                {"annotations": {"splitter.io/evictions": "unguarded"}},
+                "none: splitter.io/evictions is unguarded",
+            ),
+        ],
+    )
+    def test_cannot_be_deleted(self, fields: Any, why: str) -> None:  # noqa: ANN401
+        """Two that select a pod have every eviction refused: that is said, and not tried each time."""
+        result = planned(replace(at_rest(**fields), unguardable="splitter may not write them"))
+        assert budgets(result) == []
+        assert result.guard == (
+            f"{why}. web-guard is there as well, and cannot be deleted: splitter may not write them"
+        )
+        assert [one.reason for one in result.advice] == ["Unguarded"]
+
     def test_who_wants_none_is_not_told(self) -> None:
         """By the annotation, or by a budget of its own."""
         for seen in (
@@ -453,6 +472,24 @@ class TestGivenBack:
         assert budgets(planned(self.leaving(doomed()))) == [N]
         assert budgets(planned(self.leaving(replicas=5))) == [4]
         assert budgets(planned(replace(self.leaving(), budgets=()))) == []
+
+    def test_labelled_again_on_the_way(self) -> None:
+        """Its pods are home, and bear our labels: the drain that is waited for does not wait for them."""
+        seen = self.leaving()
+        assert seen.source is not None
+        home = replica_set("web-1", of=(*pods(N - 1), doomed()), attachment=Attachment.ATTACHED)
+        again = replace(
+            seen,
+            source=replace(seen.source, labels={"app": "web", "splitter.io/split": "enabled"}),
+            replica_sets=(home,),
+            on_demand=None,
+            spot=None,
+            budgets=(replace(OURS, min_available=N),),
+        )
+        result = planned(again)
+        assert (result.step, result.verdict.reason) == (Step.ADOPT_PODS, Reason.WAITING_FOR_CALM)
+        assert budgets(result) == [None]
+        assert budgets(planned(replace(again, unguardable="it may not be written"))) == []
 
     def test_goes_with_the_twins(self) -> None:
         """When the pods are home."""

@@ -11,7 +11,9 @@ from random import Random
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.plan import Rules
-from stories.cluster import Cluster
+from stories import budgets
+from stories.budgets import Guarded
+from stories.cluster import Cluster, Pod
 from stories.controllers import actors, next_due
 from stories.promises import (
     CONTROLLER,
@@ -38,7 +40,11 @@ class Life:
         self.cluster.tolerates_silence = seed % 4 == 0
         self.cluster.tolerates_everything = seed % 8 == 0
         self.cluster.stalls_as_kubernetes = False  # it would stop a life that splitter has no part in
+        self.cluster.budgets_refused_until = 0
+        self.cluster.min_ready_s = dice.choice([0, 0, 10, 60])
+        self.cluster.notice_s = dice.choice([None, None, 30.0, 120.0])
         self.promises = Promises(self.cluster)
+        self.guarded = Guarded(self.cluster)
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
         self.splitter.judge = lambda action: check_action(self.cluster, action)
         self.seen_turn = 0
@@ -55,6 +61,10 @@ class Life:
         """Live, then come to rest."""
         self.cluster.label(on=True)
         self._world("labelled", lambda: None)
+        if self.dice.random() < 0.5:  # else it may begin in the middle of the hand-over
+            self._settle()
+            self._world("time", self._pass_time)
+            self._settle()
         for _ in range(events):
             for _ in range(self.dice.randint(0, steps_between)):
                 self._random_step()
@@ -87,6 +97,10 @@ class Life:
         sound = [node.name for node in cluster.nodes.values() if node.spot and node.ready]
         unready = [node.name for node in cluster.nodes.values() if not node.ready]
         labelled = "splitter.io/split" in cluster.source.labels
+        if dice.random() < 0.25:
+            what, act = dice.choice(self._evictions())
+            self._world(what, act)
+            return
         events: list[tuple[str, Callable[[], None]]] = [
             ("scaled", lambda: cluster.change_spec(cluster.source, replicas=dice.randint(0, 8))),
             ("scaled", lambda: cluster.change_spec(cluster.source, replicas=dice.randint(1, 8))),
@@ -155,6 +169,48 @@ class Life:
             events.append((f"{pool} twin edited", lambda: cluster.edit_twin(pool, "v666-edited")))
         return events
 
+    def _evictions(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return what people do about evictions, and who evicts."""
+        cluster, dice = self.cluster, self.dice
+        how = dice.choice(["one-at-a-time", "surge-first", "surge-first", "unguarded", None])
+        kind, back = dice.choice(["least", "all", "most", "spot", "on-demand"]), dice.random() < 0.5
+        events: list[tuple[str, Callable[[], None]]] = [
+            (f"evictions={how}", lambda: cluster.annotate(evictions=how)),
+            (f"a user's budget, {kind}", lambda: budgets.of_a_user(cluster, kind)),
+            ("budgets are refused for a minute", self._refuse_budgets),
+        ]
+        if cluster.budgets and dice.random() < 0.5:
+            events.append(("no user's budget", self._withdraw_budgets))
+        if cluster.pods:
+            pod = cluster.pods[dice.choice(list(cluster.pods))]
+            events += [(f"{pod.name} is evicted", lambda: self._evict(pod))] * 3
+        name = dice.choice(list(cluster.nodes))
+        others = [one for one in cluster.nodes.values() if one.name != name]
+        if cluster.nodes[name].ready and any(not one.spot and not one.doomed for one in others):
+            events += [(f"kubectl drain {name}, back: {back}", lambda: self._begin(name, back=back))] * 4
+        if cluster.nodes[name].doomed:
+            events.append((f"kubectl uncordon {name}", lambda: self._uncordon(name)))
+        return events
+
+    def _evict(self, pod: Pod) -> None:
+        self.guarded.evict(pod)
+
+    def _begin(self, name: str, *, back: bool) -> None:
+        node = self.cluster.nodes[name]
+        node.cordoned = node.cordoned or not node.doomed
+        node.doomed, self.cluster.drains[name] = True, back
+
+    def _uncordon(self, name: str) -> None:
+        self.cluster.nodes[name].doomed = self.cluster.nodes[name].cordoned = False
+        self.cluster.drains.pop(name, None)
+
+    def _withdraw_budgets(self) -> None:
+        for name in [one.name for one in self.cluster.budgets.values() if not one.split]:
+            del self.cluster.budgets[name]
+
+    def _refuse_budgets(self) -> None:
+        self.cluster.budgets_refused_until = self.cluster.now + 60
+
     def _refuse_writes(self) -> None:
         self.splitter.refused_until = self.cluster.now + 60
 
@@ -184,16 +240,30 @@ class Life:
         if self.dice.random() < 0.4:
             self._splitter_step()
             return
-        act = self.dice.choice(actors(self.cluster))
+        if self.cluster.drains and self.dice.random() < 0.2:
+            self._drain()
+            return
+        act = self.dice.choice([*actors(self.cluster), *budgets.actors(self.cluster)])
         with self.promises.step(CONTROLLER):
             act()
+
+    def _drain(self) -> bool:
+        drains = dict(self.cluster.drains)
+        changed = self.guarded.drain()
+        if changed:
+            self.promises.happened()
+            self._tell(f"WORLD evicted of {list(drains)}, still drained {list(self.cluster.drains)}")
+        return changed
 
     def _splitter_step(self) -> None:
         if not self.splitter.pending:
             self.seen_turn = self.promises.world_turns
             self.promises.look()
             result = self.splitter.begin()
+            self.guarded.look(result)
             self._tell(f"{result.step} {result.state} {result.verdict.message[:150]}")
+            if not self.splitter.pending:
+                self.guarded.written()
             return
         action = self.splitter.pending[0]
         # What the world did after it looked, it cannot know.
@@ -201,6 +271,10 @@ class Life:
         with self.promises.step(f"{self.cluster.now} {action}"):
             done = self.splitter.write_next()
         self.promises.excused = False
+        if not done:
+            self.guarded.missed()
+        elif not self.splitter.pending:
+            self.guarded.written()
         self._tell(f"  {'wrote' if done else 'LOST'} {str(action)[:150]}")
 
     def _leave_alone(self) -> None:
@@ -209,8 +283,11 @@ class Life:
 
         def mend() -> None:
             for node in list(cluster.nodes.values()):
-                if node.doomed or not node.ready:
+                if (node.doomed and node.name not in cluster.drains) or not node.ready:
                     cluster.vanish(node.name)
+            for budget in [one for one in cluster.budgets.values() if not one.split]:
+                if budget.min_available or self.dice.random() < 0.5:
+                    del cluster.budgets[budget.name]
             cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
             cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
             for spot in (True, True, True, False, False, False):
@@ -224,9 +301,11 @@ class Life:
     def _settle(self) -> None:
         for _ in range(500):
             changed = False
-            for act in actors(self.cluster):
+            for act in [*actors(self.cluster), *budgets.actors(self.cluster)]:
                 with self.promises.step(CONTROLLER):
                     changed = act() or changed
+            if self.cluster.drains:
+                changed = self._drain() or changed
             if not changed and not self._whole_reconcile():
                 return
         raise BrokenPromiseError("never settles")
@@ -265,8 +344,13 @@ class Life:
         conflict = cluster.split is not None and "conflict" in cluster.split.status
         if labelled and not conflict:
             policy = parse_policy(cluster.source.annotations, POLICY, None).policy or POLICY
-            return unsettled(cluster, base_replicas(cluster.source.replicas, policy))
+            return [
+                *unsettled(cluster, base_replicas(cluster.source.replicas, policy)),
+                *budgets.unsettled(cluster),
+            ]
         left = traces(cluster)
+        left += [f"budget {one.name}" for one in cluster.budgets.values() if one.split]
+        left += [f"{name} is still drained" for name in cluster.drains]
         return [trace for trace in left if trace != "Split"] if conflict and labelled else left
 
 

@@ -29,6 +29,7 @@ class Node:
     spot: bool
     slots: int
     doomed: bool = False
+    cordoned: bool = False  # and that is all that is known of its end
     ready: bool = True
     unready_since: int | None = None
 
@@ -125,6 +126,22 @@ class Split:
     status: dict[str, object] = field(default_factory=dict)
 
 
+@dataclass
+class Budget:
+    """A PodDisruptionBudget; `budgets` plays who acts on it."""
+
+    name: str
+    uid: str
+    split: str  # the UID of the Split that controls it; empty: a user's
+    min_available: int | None
+    max_unavailable: int = 0
+    selects: str = ""  # a label that its pods have beside the user's own; empty: none
+    generation: int = 1
+    observed_generation: int = 0
+    allowed: int = 0
+    disrupted: dict[str, int] = field(default_factory=dict)  # evicted, and not seen to end: when, by UID
+
+
 class Cluster:
     """All objects, and a clock. Nothing here acts by itself."""
 
@@ -150,6 +167,13 @@ class Cluster:
         """Pods are bound to such a node as to any other."""
         self.spot_taint = ""
         """A taint on all spot nodes that pods do not tolerate: new ones do not go there."""
+        self.min_ready_s = 0
+        """The source's minReadySeconds, and the twins'."""
+        self.budgets: dict[str, Budget] = {}
+        self.budgets_refused_until: int | None = None
+        """Until then nobody may write budgets; None: nobody may here at all."""
+        self.drains: dict[str, bool] = {}
+        """Nodes that somebody drains, by name; whether they come back afterwards."""
         self.nodes: dict[str, Node] = {}
         self.seen_nodes: dict[str, Node] = {}
         """Every node there ever was, by name (splitter remembers the vanished)."""
@@ -204,9 +228,13 @@ class Cluster:
         node = self.nodes.get(pod.node or "")
         return pod.active and pod.ready_since is not None and node is not None and node.ready
 
+    def is_long_ready(self, pod: Pod) -> bool:
+        """Whether a ReplicaSet counts it as available."""
+        return pod.ready_since is not None and self.now >= pod.ready_since + self.min_ready_s
+
     def available(self, pod: Pod) -> bool:
         """Whether a pod answers and is to stay."""
-        return self.serves(pod) and not self.nodes[pod.node or ""].doomed
+        return self.serves(pod) and self.is_long_ready(pod) and not self.nodes[pod.node or ""].doomed
 
     def make_replica_set(self, deployment: Deployment, template: str, spec: int) -> ReplicaSet:
         """Create a ReplicaSet that a Deployment controls; its hash follows from the template."""
@@ -259,7 +287,7 @@ class Cluster:
     def notice(self, *names: str) -> None:
         """Announce that nodes go."""
         for name in names:
-            self.nodes[name].doomed = True
+            self.nodes[name].doomed, self.nodes[name].cordoned = True, False
 
     def vanish(self, name: str) -> None:
         """Take a node away; its pods look as before for a while."""
@@ -363,4 +391,5 @@ class Cluster:
         source = self.source
         other.source = replace(source, labels=dict(source.labels), annotations=dict(source.annotations))
         other.split = replace(self.split) if self.split else None
+        other.budgets = {key: replace(budget) for key, budget in self.budgets.items()}
         return other

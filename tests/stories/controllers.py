@@ -211,7 +211,7 @@ def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
     for pod in adopted:
         pod.owner = rs.uid
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
-    status = (len(active), sum(1 for pod in active if pod.ready_since is not None))
+    status = (len(active), sum(map(cluster.is_long_ready, active)))
     changed = status != (rs.status_replicas, rs.status_available)
     if changed or adopted:
         rs.status_replicas, rs.status_available = status
@@ -332,6 +332,9 @@ def next_due(cluster: Cluster) -> list[int]:
         pod.ready_due
         for pod in cluster.pods.values()
         if pod.ready_due is not None and (pod.ready_since is None or pod.node not in cluster.nodes)
+    ]
+    collected += [
+        pod.ready_since + cluster.min_ready_s for pod in cluster.pods.values() if pod.ready_since is not None
     ]
     for node in cluster.nodes.values():
         if node.unready_since is not None:

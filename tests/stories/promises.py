@@ -130,11 +130,12 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
         cleaned = max(0, min(unseen, rs.spec - rs.status_available))
         kept[rs.uid] = kept[rs.uid][max(0, cleaned - (rs.spec - len(kept[rs.uid]))) :]
         unseen -= cleaned
-    spare = sum(pod.ready_since is not None for left in kept.values() for pod in left) - least
+    spare = sum(cluster.is_long_ready(pod) for left in kept.values() for pod in left) - least
     for rs in old:
-        ready = [pod for pod in kept[rs.uid] if pod.ready_since is not None]
+        ready = [pod for pod in kept[rs.uid] if cluster.is_long_ready(pod)]
         taken = max(0, min(spare, len(ready)))
-        kept[rs.uid] = deletion_order(cluster, ready)[taken:]
+        gone = deletion_order(cluster, ready)[:taken]
+        kept[rs.uid] = [pod for pod in kept[rs.uid] if pod not in gone]
         spare -= taken
     return [pod for left in kept.values() for pod in left]
 
@@ -145,7 +146,7 @@ def _starting(cluster: Cluster, deployment: Deployment) -> int:
     new = min(alike, key=lambda rs: (rs.created, rs.name), default=None)
     if new is None:
         return 0
-    ready = sum(pod.active and pod.ready_since is not None for pod in cluster.pods_of(new))
+    ready = sum(pod.active and cluster.is_long_ready(pod) for pod in cluster.pods_of(new))
     return new.spec - max(new.status_available, ready)
 
 
@@ -182,7 +183,7 @@ def potential(cluster: Cluster) -> int:
     for deployment in cluster.deployments:
         held = sum(rs.spec for rs in cluster.owned_by(deployment))
         surge = deployment.max_surge if _is_rolling(cluster, deployment) else 0
-        idle = deployment.paused and not held
+        idle = deployment.paused and not cluster.owned_by(deployment)
         growing += 0 if idle else max(0, deployment.replicas + surge - held)
     return sets + growing
 
@@ -210,6 +211,10 @@ class Promises:
     def world(self) -> Iterator[None]:
         """Let the world do what it likes."""
         yield
+        self.happened()
+
+    def happened(self) -> None:
+        """Allow what follows from what the world has just done."""
         self.world_turns += 1
         self.allowance = max(self._ceiling(), potential(self.cluster))
         self._note()
@@ -235,7 +240,8 @@ class Promises:
         )
         if not self.excused and not own_roll:
             self._compare("available", who, before.available, after.available, bound)
-            self._compare("serving", who, before.serving, after.serving, bound)
+            if not self.cluster.min_ready_s:  # a roll takes what is ready and not available for nothing
+                self._compare("serving", who, before.serving, after.serving, bound)
         if who != CONTROLLER:  # a lost pod that was evicted meanwhile was to be replaced all the same
             self.allowance = max(self.allowance, min(self.seen_ceiling, potential(self.cluster)))
         self._check_surge(who)

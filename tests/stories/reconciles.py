@@ -57,6 +57,7 @@ from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.split_status import SplitStatus
 from splitter.report.status import build
+from stories import budgets
 from stories.cluster import TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
 from stories.promises import check_reported
 from stories.sight import observe
@@ -177,7 +178,10 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
                 source.annotations[ANNOTATION_TAKEN_OVER] = action.value
             source.version = cluster.version()
         case SetBudget():
-            raise AssertionError("nobody may write budgets here")
+            if not budgets.write(cluster, action):  # stops nothing else
+                cluster.budgets_refused_until = max(
+                    cluster.budgets_refused_until or 0, cluster.now + budgets.RETRY_S
+                )
         case SetPaused():
             _expect(action.resource_version == str(source.version), "source changed")
             cluster.change_spec(source, paused=action.paused, paused_by_us=action.paused)

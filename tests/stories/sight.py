@@ -19,6 +19,7 @@ from splitter.core.model import (
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
+from stories import budgets
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 from stories.controllers import UNREADY_AFTER_S
 
@@ -34,7 +35,9 @@ def observe(cluster: Cluster) -> Observation:
     lost = sum(1 for node in on_demand if not node.ready)
     spot = cluster.twins.get(Pool.SPOT)
     return Observation(
-        unguardable="nobody may write budgets here",
+        budgets=budgets.views(cluster),
+        unguardable=_unguardable(cluster),
+        signal_ends_at=_budget_due(cluster),
         key=KEY,
         now=cluster.instant(cluster.now),
         source=_source(source),
@@ -48,6 +51,18 @@ def observe(cluster: Cluster) -> Observation:
         leaving=any(rs.deleting for rs in cluster.replica_sets.values()),
         orphans=tuple(_pod(cluster, pod) for pod in cluster.orphans()),
     )
+
+
+def _unguardable(cluster: Cluster) -> str:
+    until = cluster.budgets_refused_until
+    if until is None:
+        return "nobody may write budgets here"
+    return "budgets are refused for a while" if cluster.now < until else ""
+
+
+def _budget_due(cluster: Cluster) -> datetime | None:
+    until = cluster.budgets_refused_until
+    return cluster.instant(until) if until is not None and cluster.now < until else None
 
 
 def _attachment(rs: ReplicaSet) -> Attachment:
@@ -81,7 +96,9 @@ def _source(source: Deployment) -> SourceView:
         labels=dict(source.labels),
         annotations=dict(source.annotations),
         selector_keys=(APP,),
-        manifest_json=json.dumps({"template": source.template}),
+        manifest_json=json.dumps(
+            {"template": source.template, "spec": {"template": {"metadata": {"labels": {APP: "web"}}}}}
+        ),
         paused_by_us=source.paused_by_us,
         rollout_complete=observed and all(count == source.replicas for count in counts),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {source.replicas} wanted",
@@ -188,6 +205,7 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         node=pod.node,
         node_uid=ever.uid if ever else None,
         on_spot=ever is not None and ever.spot,
+        cordoned=ever is not None and ever.cordoned,
         vanished=pod.node is not None and pod.node not in cluster.nodes and ever is not None,
         ready_since=cluster.instant(pod.ready_since) if pod.ready_since is not None else None,
         unready_since=_unready_since(cluster, pod),

@@ -8,7 +8,9 @@ import os
 
 import pytest
 
+from splitter.core import guard
 from splitter.core.twins import replica_moves
+from stories import budgets
 from stories.chance import Life
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError
@@ -38,4 +40,17 @@ def test_a_life_sees_a_write_below_the_floor(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
     with pytest.raises(BrokenPromiseError, match="promise 1"):
+        live()
+
+
+def test_a_life_sees_an_eviction_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget that keeps nothing is no guard."""
+
+    def live() -> None:
+        for seed in range(100):
+            Life(seed).run()
+
+    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, None))
+    monkeypatch.setattr(budgets, "unsettled", lambda _: [])
+    with pytest.raises(BrokenPromiseError, match="was evicted"):
         live()

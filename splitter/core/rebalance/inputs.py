@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_cut_off, is_hindered, over_quota, unplaceable, without_a_node
-from splitter.core.floor import staying_pods
+from splitter.core.floor import available_of, staying_pods
 from splitter.core.handover import surging
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Observation, PodView, SourceView, TwinView, seconds_between
@@ -101,7 +101,7 @@ def rebalance_input(
 def _ready(twin: TwinView, pods: list[PodView]) -> int:
     """Count the available replicas, as many as status and each ReplicaSet admit."""
     kept = sum(min(sum(pod.available for pod in rs.pods), rs.spec_replicas) for rs in twin.replica_sets)
-    return max(0, min(sum(pod.available for pod in pods), twin.available_replicas, kept))
+    return max(0, min(available_of(pods, twin.available_replicas), kept))
 
 
 def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:

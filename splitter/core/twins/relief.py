@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import inf
 
 from splitter.core.actions import Action, Scale, SetDeletionCost
-from splitter.core.floor import is_rolling
+from splitter.core.floor import available_of, is_rolling
 from splitter.core.handover import Step as HandoverStep
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
 from splitter.core.model import Move, NodeStatus, Note, Observation, PodView, Pool, TwinView, seconds_between
@@ -234,7 +234,7 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
     marked = next(
         (pod.uid for pod in pods if pod.deletion_cost == OUR_COST and pod.cost_before is not None), ""
     )
-    ready = min(sum(pod.available for pod in pods), twin.available_replicas)
+    ready = available_of(pods, twin.available_replicas)
     if newcomer is not None and first is not None and first.available and not newcomer.ready:
         ready -= 1
     return Moving(

@@ -13,6 +13,7 @@ from splitter.core.actions import HolderKind, Scale
 from splitter.core.causes import without_a_node
 from splitter.core.division import base_replicas
 from splitter.core.floor import (
+    available_of,
     floor_of,
     is_rolling,
     kept_by_replica_set,
@@ -170,7 +171,8 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
             return True
     elif not is_rolling(twin):
         # What is ready and not in the status yet looks free to go, and serves.
-        counted = min(twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+        admitted = available_of(twin.pods, twin.available_replicas)
+        counted = min(admitted, sum(rs.spec_replicas for rs in twin.replica_sets))
         if sum(pod.available for pod in twin.pods) > counted:
             return False
         if not may_roll(twin) and kept_by_twin(twin, replicas) == kept_by_twin(twin, twin.spec_replicas):

@@ -162,3 +162,12 @@ class TestLate:
         """Nobody is late there."""
         sound = pod("a", NodeStatus.SOUND, on_spot=False, created=ago(1))
         assert counted(sound, memory=RebalanceState(on_demand_doomed_since=ago(60))).on_demand_late == 0
+
+
+def test_the_doomed_stand_for_nobody() -> None:
+    """Of three that are ready the status admits two, the doomed one too: the other is not yet available."""
+    itself, spot = source(), twin(Pool.SPOT)
+    of = (pod("old"), pod("going", NodeStatus.DOOMED), pod("young", ready_since=ago(1)))
+    on_demand = twin(Pool.ON_DEMAND, of, available_replicas=2)
+    observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
+    assert rebalance_input(observed, itself, on_demand, spot, Policy()).on_demand_ready == 1

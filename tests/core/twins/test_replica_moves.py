@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from builders import observation, pod, pods, replica_set, source, twin, twin_of
+from builders import ago, observation, pod, pods, replica_set, source, twin, twin_of
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Attachment, NodeStatus, Observation, Pool
@@ -226,6 +226,15 @@ class TestLoweringWhatDecideLowers:
         assert not replica_moves.may_lower(observed, source(), {behind.name: 1}, behind)
         level = twin(Pool.SPOT, pods(4))
         assert replica_moves.may_lower(observation(source(1), spot=level), source(1), {level.name: 1}, level)
+
+    def test_what_is_not_in_the_status_yet_beside_the_doomed(self) -> None:
+        """Two are admitted, and one of them is doomed: the third is younger than `minReadySeconds`."""
+        of = (*pods(1, doomed=1), pod("young", ready_since=ago(1)))
+        on_demand, spot = twin(Pool.ON_DEMAND, of, available_replicas=2), twin(Pool.SPOT, pods(1))
+        young = replace(on_demand.replica_sets[0], available_replicas=2)
+        seen = observation(source(2), on_demand=replace(on_demand, replica_sets=(young,)), spot=spot)
+        assert not replica_moves.may_lower(seen, source(2), {spot.name: 0}, spot)
+        assert not replica_moves.may_lower(seen, source(2), {on_demand.name: 2}, on_demand)
 
     def test_scaling_in_mid_roll_may_take_the_serving_set(self) -> None:
         """Proportional scaling takes the older of two equal sets, whatever maxUnavailable says."""
