@@ -19,7 +19,7 @@ from splitter.core.names import Key
 from splitter.core.placeable import Runs, runs
 from splitter.kube import paths
 from splitter.kube.cache import Cache
-from splitter.kube.client import FORCED, Allowing, Client, Json
+from splitter.kube.client import FORCED, OURS, Allowing, Client, Json
 from splitter.kube.payloads import placement_split
 from splitter.kube.placement_cache import Sets
 from splitter.kube.records import PlacementRecord, SplitRecord
@@ -43,6 +43,12 @@ class PlacementWriter:
                 body["metadata"]["resourceVersion"] = str(known.version)
             path = paths.split(source.key)
             answer = await self._client.send("PATCH", path, body, patch="apply", query=FORCED)
+            there = answer["spec"].get("onDemandOrdinals")
+            if there is not None and set(there) != set(ordinals):
+                # An apply leaves those that another manager of fields has written, too: a restore, an edit.
+                version = {name: answer["metadata"][name] for name in ("uid", "resourceVersion")}
+                body = {"metadata": version, "spec": {"onDemandOrdinals": list(ordinals)}}
+                answer = await self._client.send("PATCH", path, body, patch="merge", query=OURS)
             self._cache.splits.upsert(answer)
 
     @asynccontextmanager

@@ -9,7 +9,7 @@ import json
 from splitter.core.desired.manifest import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.eligibility.checks import Check, objection
-from splitter.core.labels_annotations import LABEL_POOL
+from splitter.core.labels_annotations import LABEL_POOL, split_name
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Observation, SourceView
 from splitter.core.nodes.capacity import classify, spot_labels
@@ -60,7 +60,7 @@ def _no_volume_can_move(observed: Observation, source: SourceView, policy: Polic
 
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
-    """Say which members stay where they are: because of their volumes, or because they are too few."""
+    """Say which members stay where they are, for their volumes or as they are few, and what does nothing."""
     reach = observed.related.reach
     few = (
         Note(
@@ -70,16 +70,33 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
             warning=True,
         ),
     )
-    return (few if 0 < source.replicas < FEWEST else ()) + tuple(
-        Note(
-            Reason.VOLUME_ZONE_CONFLICT,
-            f"{source.key.name}-{k} is not moved: {reach[k].why}",
-            warning=True,
-            about=f"{source.key.name}-{k}",
+    return (
+        (few if 0 < source.replicas < FEWEST else ())
+        + _scaled_in_vain(observed, source)
+        + tuple(
+            Note(
+                Reason.VOLUME_ZONE_CONFLICT,
+                f"{source.key.name}-{k} is not moved: {reach[k].why}",
+                warning=True,
+                about=f"{source.key.name}-{k}",
+            )
+            for k in _reached(observed, source)
+            if reach[k].why
         )
-        for k in _reached(observed, source)
-        if reach[k].why
     )
+
+
+def _scaled_in_vain(observed: Observation, source: SourceView) -> tuple[Note, ...]:
+    """Say that somebody has scaled the Split, as one scales twins: an autoscaler of those days, perhaps."""
+    asked = observed.split.replicas if observed.split is not None else None
+    if asked is None or asked == source.replicas:
+        return ()
+    name = split_name(source.key)
+    message = (
+        f"the Split {name} was scaled to {asked}, which does nothing in placement mode: the StatefulSet"
+        f" {source.key.name} has {source.replicas} replicas; scale that, and aim autoscalers at it"
+    )
+    return (Note(Reason.FOREIGN_SCALE, message, warning=True, about=name),)
 
 
 def _reached(observed: Observation, source: SourceView) -> list[int]:

@@ -179,6 +179,8 @@ def _unmovable(observed: PlacementInput) -> Note:
         return Note(Reason.SPOT_LOST, message, warning=True)
     if first in ending:
         return waiting(f"{name} is ending on doomed node {node}")
+    if first.pod is not None and first.pod.finished:
+        return waiting(f"{name} has ended on doomed node {node}, and is made again")
     if not first.reach.on_demand:
         message = f"{name} stays on doomed node {node}: {first.reach.why}"
         return Note(Reason.VOLUME_ZONE_CONFLICT, message, warning=True)

@@ -47,7 +47,7 @@ def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bo
     by_twins = (
         {keys.ANNOTATION_REPLICAS, keys.ANNOTATION_TAKEN_OVER} & set(source.annotations)
         or observed.twins
-        or (split is not None and split.replicas is not None)
+        or (split is not None and split.replicas and source.stateful.spec_replicas == 0)
     )
     return labelled and not by_twins and mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from builders import NOW, observation, source
+from builders import NOW, observation, source, split
 from splitter.core.eligibility.placement import CHECKS, advice, why_unplaceable
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, RelatedObjects, SourceView
@@ -99,3 +99,13 @@ class TestAdvice:
         """With one or two no majority is left while one restarts; of none nothing is said."""
         of = db(replicas)
         assert [note.reason for note in advice(observation(of), of)] == [Reason.QUORUM_HELD] * few
+
+
+class TestScaledInVain:
+    @pytest.mark.parametrize(("asked", "said"), [(7, True), (5, False), (None, False)])
+    def test_who_scales_the_split_is_told(self, asked: int | None, said: bool) -> None:
+        """An autoscaler of the days as twins would be obeyed by nobody, and nobody would know."""
+        seen = observation(db(), split=split(ordinals=(0, 1, 2), replicas=asked))
+        notes = [one for one in advice(seen, db()) if one.reason is Reason.FOREIGN_SCALE]
+        assert bool(notes) is said
+        assert all("db-sts was scaled to 7, which does nothing" in one.message for one in notes)

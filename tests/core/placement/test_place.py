@@ -222,6 +222,12 @@ class TestDoomed:
         placed = place(observed(*five(*gone), in_force=self.in_force), MAJORITY, RebalanceState())
         assert [one.name for one in placed.vanished] == ["db-3", "db-4"]
 
+    def test_who_has_ended_with_its_node_is_made_again(self) -> None:
+        """A graceful shutdown leaves pods that have failed: no cap has anything to do with it."""
+        ended = member(4, SPOT, NodeStatus.DOOMED, finished=True, ready=False)
+        placed = place(observed(*five(ended), in_force=(0, 1, 2, 4)), MAJORITY, RebalanceState())
+        assert said(placed) == "WaitingForReplicas: db-4 has ended on doomed node spot-4, and is made again"
+
     def test_a_budget_is_respected(self) -> None:
         """429: asked again after 10 s."""
         seen = observed(

@@ -110,10 +110,12 @@ class TestTaking:
         assert (result.step, result.actions) == (Step.PLACE, (PlaceOrdinals((0, 1, 2)),))
 
     def test_a_split_that_was_written_for_twins_stays_theirs(self) -> None:
-        """It bears the count that an autoscaler may write, though mark and twins are gone."""
-        theirs = split(owner_uids=("uid-db",), takes_over=True, ordinals=None)
-        result = planned(seen(members(), split=replace(theirs, replicas=5)))
+        """Mark and twins are gone, and it alone knows how many replicas there are to be again."""
+        theirs = replace(split(owner_uids=("uid-db",), takes_over=True, ordinals=None), replicas=5)
+        result = planned(seen((), source=db(0), split=theirs))
         assert PlaceOrdinals not in map(type, result.actions)
+        scaled = planned(seen(members(), split=theirs))
+        assert scaled.actions == (PlaceOrdinals((0, 1, 2)),), "anybody may scale a Split"
 
     def test_a_namesake_is_considered_anew(self) -> None:
         """The Split belongs to a StatefulSet of this name that is no more."""
