@@ -40,7 +40,7 @@ async def dry_run_of(*answers: Answer) -> tuple[Note | None, Script]:
 
 
 FOR_LIFE = (
-    'StatefulSet.apps "db-on-demand" is invalid: spec: Forbidden: updates to statefulset spec for fields other'
+    'StatefulSet.apps "db-spot" is invalid: spec: Forbidden: updates to statefulset spec for fields other'
     " than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit',"
     " 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
@@ -69,7 +69,7 @@ class TestRoll:
         )
 
     async def test_what_a_stateful_set_has_for_life(self) -> None:
-        """Its user enlarged a claim: deleted it with --cascade=orphan and made it anew. No set is to blame."""
+        """Its user enlarged a claim: deleted it with --cascade=orphan, and made it anew. No set did it."""
         said, _ = await dry_run_of(refusal(422, "Invalid", FOR_LIFE))
         assert said is not None
         assert said.reason is Reason.WRITE_DENIED
