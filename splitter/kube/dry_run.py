@@ -93,8 +93,8 @@ def refused(error: ApiError, what: str, template_set: str) -> Note | None:
     if _FOR_LIFE in error.message and not by_policy:
         message = (
             f"the API server would refuse to {what}: {why} The source was created anew with another Service,"
-            " other claims or another selector, which its twins have for life; their pod template stays as it is"
-            " until the label is removed and set again, and they are made anew"
+            " other claims or another selector, which its twins have for life; their pod template stays as it"
+            " is until the label is removed and set again, and they are made anew"
         )
         return Note(Reason.WRITE_DENIED, message, warning=True, cause=VerdictCause.ANOTHER_OBJECT)
     if template_set and (error.status in _MALFORMED or unreadable) and not by_policy:
