@@ -187,15 +187,15 @@ class Holder:
     rolls: bool = False  # of a StatefulSet: its controller may take one more at any moment
 
     def cost(self, given: int) -> int:
-        """Return how many that surely serve a StatefulSet loses that gives so many replicas.
+        """Return how many that serve a StatefulSet loses that gives so many replicas, whatever its roll does.
 
         A roll goes on from the top that is left: a broken one is given for nothing, and the next one broken.
-        Who gives the last one has none that a roll could take.
         """
         serving = self.serving or ()
         taken = bisect_left(serving, given)
         before = max(0, min(len(serving), self.spec - self.rolls))
-        return before - max(0, min(len(serving) - taken, self.spec - given - self.rolls))
+        after = max(0, min(len(serving) - taken, self.spec - given - self.rolls))
+        return max(taken, before - after)
 
     def shrink(self, spare: int) -> tuple[int, int]:
         """Return how many replicas it can give of those above its target, and how many of them serve."""

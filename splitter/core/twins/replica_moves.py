@@ -166,8 +166,7 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
     """
     replicas = wanted.get(twin.name, twin.spec_replicas)
     if twin.first_ordinal is not None:
-        holder = holder_of_twin(twin, replicas, 0, on_demand=False)
-        if (replicas or not holder.rolls) and not holder.cost(twin.spec_replicas - replicas):
+        if not holder_of_twin(twin, replicas, 0, on_demand=False).cost(twin.spec_replicas - replicas):
             return True
     elif not is_rolling(twin):
         # What is ready and not in the status yet looks free to go, and serves.

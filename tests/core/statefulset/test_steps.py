@@ -167,8 +167,6 @@ class TestShrinking:
             ((True, False, True, True), False, 3, 4),  # it is not
             ((True, False, True, True), False, 2, 2),  # nor alone: the one below goes with it for nothing
             ((False, True, True, True), True, 3, 4),  # its roll would take the next one from the top
-            ((False, True), True, 0, 0),
-            ((False, False, True), True, 1, 2),  # what its roll may take stands nobody in for the others
         ],
     )
     def test_break(self, order: tuple[bool, ...], rolls: bool, floor: int, left: int) -> None:
