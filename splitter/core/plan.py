@@ -156,7 +156,8 @@ def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
     state = _undone(plan, observed) if plan.raises != plan.actions else plan.rebalance
     kept = as_written(replace(plan, actions=plan.urgent, rebalance=state), observed, plan.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
-    return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
+    # What somebody has undone is not written again, so it is no conflict once more.
+    return replace(kept, state=State.HELD, verdict=note, notes=notes, write_conflict=False, guard="")
 
 
 def remembered(plan: Plan, observed: Observation) -> SplitStatus:
