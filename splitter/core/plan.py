@@ -142,7 +142,13 @@ def held_back(plan: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
     again_s = min(plan.requeue_after_s or look_again_s, look_again_s)
     return replace(
-        plan, state=State.HELD, verdict=denied, actions=(), notes=(denied,), requeue_after_s=again_s
+        plan,
+        state=State.HELD,
+        verdict=denied,
+        actions=(),
+        notes=(denied,),
+        write_conflict=False,
+        requeue_after_s=again_s,
     )
 
 
