@@ -404,6 +404,11 @@ class TestOthers:
             "none: PodDisruptionBudget web-guard is not splitter's",
         )
 
+    def test_without_its_owner(self) -> None:
+        """It is ours, and written again, though it keeps what it should."""
+        [written] = planned(at_rest(budgets=(replace(OURS, min_available=None),))).actions
+        assert written == SetBudget("web-guard", N - 1, "uid-guard")
+
     def test_unguarded(self) -> None:
         """Ours goes."""
         assert budgets(planned(at_rest(annotations={"splitter.io/evictions": "unguarded"}))) == [None]
