@@ -478,6 +478,11 @@ class TestGivenBack:
         assert budgets(planned(self.leaving(replicas=5))) == [4]
         assert budgets(planned(replace(self.leaving(), budgets=()))) == []
 
+    def test_without_a_split(self) -> None:
+        """Somebody has deleted it: what has lost its owner is deleted once there is one again."""
+        lost = replace(self.leaving(doomed()), split=None, budgets=(replace(OURS, min_available=None),))
+        assert budgets(planned(lost)) == []
+
     def test_labelled_again_on_the_way(self) -> None:
         """Its pods are home, and bear our labels: the drain that is waited for does not wait for them."""
         seen = self.leaving()

@@ -59,7 +59,7 @@ def write(cluster: Cluster, action: SetBudget) -> bool:
     if until is None:
         raise AssertionError("nobody may write budgets here")
     if cluster.now < until or cluster.split is None:
-        return False
+        return cluster.split is None  # of whom nothing is written, and nothing remembered
     there = cluster.budgets.get(action.name)
     if action.min_available is None:
         if there is not None and there.uid == action.uid:

@@ -351,7 +351,10 @@ class Life:
                 *budgets.unsettled(cluster),
             ]
         left = traces(cluster)
-        left += [name for name in cluster.budgets if name == budgets.GUARD]
+        guard = cluster.budgets.get(budgets.GUARD)
+        # Without an owner, and with its deletion refused, it stays: that stops nothing (G12).
+        if guard is not None and (guard.split or not cluster.budgets_refused_until):
+            left.append(guard.name)
         left += [f"{name} is still drained" for name in cluster.drains]
         return [trace for trace in left if trace != "Split"] if conflict and labelled else left
 
