@@ -42,8 +42,10 @@ _UNKNOWN_START_S = 60.0
 
 def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
     """Return the plan with what its budget needs: a raised one is written first, a lowered one last (G4)."""
+    if this.observed.split is None:
+        return plan  # nobody would own what is written
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
-    if ours is not None and step in _GONE | _HOME and not this.observed.unguardable:
+    if ours is not None and (step in _GONE or (step in _HOME and not this.observed.unguardable)):
         return replace(plan, actions=(*plan.actions, _end(ours)))  # G13
     raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
     if ours is not None and (raises_meanwhile or step in _LEAVING):

@@ -107,6 +107,16 @@ class TestSees:
             seen.budgets.indexer.upsert(one)
         assert [one.uid for one in seen.budgets.of(KEY, SPLIT_UID)] == ["uid-stranger"]
 
+    def test_without_an_owner(self) -> None:
+        """As Velero restores it: ours by its label, and written again with its owner."""
+        seen, left = Seen(), raw(minAvailable=3)
+        left["metadata"] |= {"ownerReferences": [], "labels": {"splitter.io/source": "web"}}
+        seen.budgets.indexer.upsert(left)
+        [result] = seen.budgets.of(KEY, SPLIT_UID)
+        assert (result.name, result.is_ours, result.min_available) == ("web-guard", True, None)
+        [others] = seen.budgets.of(Key("Deployment", KEY.namespace, "api"), "uid-split-of-api")
+        assert not others.is_ours
+
     def test_what_they_say(self) -> None:
         """As their users wrote it."""
         seen = Seen()
