@@ -27,8 +27,9 @@ from splitter.core.start_times import cover_s
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})
 _GONE = frozenset({Step.CLEAN_UP, Step.RELEASE})
-# The label is set again on that way: what holds these steps may be a drain that waits for the budget.
-_HOME = frozenset({Step.WAIT_ROLLOUT, Step.ADOPT_PODS})
+# The label is set again on that way: what holds these steps may be a drain that waits for the budget. Or it
+# was given back in a conflict, and the budget could not be deleted then: the Split stays, and would keep it.
+_HOME = frozenset({Step.WAIT_ROLLOUT, Step.ADOPT_PODS, Step.NOTHING})
 # Karpenter looks every 10 s, and once more 15 s later before it takes what it found.
 _OPEN_S = 60.0
 _OPENS_EVERY_S = 600.0

@@ -145,7 +145,7 @@ class Budgets:
             )
             why = f"splitter {what}: {error.message or error}"
             self._refused[key] = observed.now + (_AGAIN if lasts else _SOON), why
-            if key.namespace not in self._warned:
+            if key.namespace not in self._warned and "being terminated" not in error.message:
                 self._warned.add(key.namespace)
                 # The API server's own words may hold a value of a user's: they are in the Split.
                 message = (

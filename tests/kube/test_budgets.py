@@ -181,6 +181,13 @@ class TestWrites:
         assert seen.budgets.again_at(KEY, NOW) == NOW + timedelta(minutes=5)
         assert not seen.budgets.unguardable(KEY, NOW + timedelta(minutes=6))
 
+    async def test_a_namespace_that_goes(self, caplog: pytest.LogCaptureFixture) -> None:
+        """No rights are missing: whoever deletes a namespace is not warned."""
+        seen, going = Seen(), "unable to create new content in namespace shop because it is being terminated"
+        await self.done(seen, Script().then(refusal(403, "Forbidden", going)), SetBudget("web-guard", 9))
+        assert seen.budgets.again_at(KEY, NOW) == NOW + timedelta(minutes=5)
+        assert not caplog.records
+
     @pytest.mark.parametrize("status", [409, 429, 500, 503])
     async def test_no_answer(self, status: int) -> None:
         """As of a webhook that is down: everything else goes on, and it is tried again in seconds."""

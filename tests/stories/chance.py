@@ -288,7 +288,8 @@ class Life:
                 if (node.doomed and node.name not in cluster.drains) or not node.ready:
                     cluster.vanish(node.name)
             for name in [one for one in cluster.budgets if one != budgets.GUARD]:
-                if cluster.budgets[name].min_available or self.dice.random() < 0.5:
+                budget = cluster.budgets[name]
+                if budget.min_available or budget.selects or self.dice.random() < 0.5:
                     del cluster.budgets[name]
             cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
             cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
