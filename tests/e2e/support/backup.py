@@ -14,6 +14,7 @@ KINDS = (
     "/apis/splitter.io/v1alpha1/{}/placements",
     "/apis/splitter.io/v1alpha1/{}/splits",
     "/apis/apps/v1/{}/statefulsets",
+    "/apis/policy/v1/{}/poddisruptionbudgets",
 )
 # What the API server writes.
 ITS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
