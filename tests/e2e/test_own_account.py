@@ -407,7 +407,10 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
     ),
     "create a budget of nobody's": (
         BUDGETS,
-        lambda s: s.create("poddisruptionbudgets", guarding(s, metadata={"ownerReferences": []})),
+        lambda s: s.create(
+            "poddisruptionbudgets",
+            guarding(s, metadata={"ownerReferences": [], "labels": {"splitter.io/source": "web"}}),
+        ),
     ),
     "create a budget of another name": (
         BUDGETS,
@@ -631,6 +634,20 @@ class TestAttempts:
             )
             stage.patch("deployments", "web-spot", given)
             stage.delete("deployments", "web-spot")
+
+    def test_what_it_has_to_do_with_a_guard_that_lost_its_owner(self, stage: Stage) -> None:
+        """One out of a backup, or orphaned with its Split, is written and deleted by its label."""
+        path = stage.path("poddisruptionbudgets", "web-guard")
+        owners = stage.read("poddisruptionbudgets", "web-guard")["metadata"]["ownerReferences"]
+        owned = metadata(ownerReferences=owners)
+        with stage.resting():
+            stage.shop.sandbox.api.patch(path, metadata(ownerReferences=None))
+            stage.patch("poddisruptionbudgets", "web-guard", {**owned, "spec": {"minAvailable": 4}})
+            stage.delete("poddisruptionbudgets", "web-guard")
+            stage.shop.sandbox.api.patch(path, metadata(labels={"splitter.io/source": None}))
+            assert BUDGETS in stage.refusal(lambda s: s.patch("poddisruptionbudgets", "web-guard", owned))
+            assert BUDGETS in stage.refusal(lambda s: s.delete("poddisruptionbudgets", "web-guard"))
+            stage.shop.sandbox.api.patch(path, metadata(labels={"splitter.io/source": "web"}))
 
     def test_a_source_as_large_as_they_get(self, stage: Stage) -> None:
         """A template of almost a megabyte is compared within what an expression may cost."""
