@@ -217,6 +217,17 @@ def test_a_placement_that_somebody_changed(placed: Placed) -> None:
     assert placed.uids() == uids
 
 
+@pytest.mark.parametrize("ordinals", [[0, 1, 2, 3, 4], None], ids=["more", "none"])
+def test_ordinals_that_somebody_changed(placed: Placed, ordinals: list[int] | None) -> None:
+    """By an edit, or out of a backup: they are ordinals still, and become those that were wanted."""
+    path = f"/apis/splitter.io/v1alpha1/namespaces/{placed.shop.namespace}/splits/db-sts"
+    with placed.watch() as watched:
+        placed.shop.sandbox.api.patch(path, {"spec": {"onDemandOrdinals": ordinals}})
+        placed.wait_placed([0, 1, 2], [3, 4])
+        assert watched.lowest() >= 4
+    assert placed.names() == {"db"}
+
+
 def test_a_budget_is_respected(db: Placed) -> None:
     """A budget that allows no disruption lets nobody move, and the Split says so; a wider one does."""
     db.create(5)
