@@ -142,6 +142,7 @@ class TestABrokenRoll:
         assert not unsettled(story.quorum)
         assert story.least >= least
         assert {pod.template for pod in story.quorum.members.values()} == {"v3"}
+        assert sum("put the template of" in line for line in story.lines) == 1
 
 
 class TestOutages:

@@ -125,7 +125,7 @@ def hand_back(this: PlanInput) -> Plan:
     back = tuple(
         do.RestoreTemplate(twin.name, good.name, twin.resource_version)
         for twin in this.observed.twins
-        if (good := last_available(twin)) is not None
+        if twin.observed and (good := last_available(twin)) is not None
     )
     if back:
         names = " and ".join(one.twin for one in back)
