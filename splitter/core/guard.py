@@ -27,8 +27,9 @@ from splitter.core.start_times import cover_s
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})
 _GONE = frozenset({Step.CLEAN_UP, Step.RELEASE})
-# The label is set again on that way: what holds these steps may be a drain that waits for the budget.
-_HOME = frozenset({Step.WAIT_ROLLOUT, Step.ADOPT_PODS})
+# The label is set again on that way: what holds these steps may be a drain that waits for the budget. Or it
+# was given back in a conflict, and the budget could not be deleted then: the Split stays, and would keep it.
+_HOME = frozenset({Step.WAIT_ROLLOUT, Step.ADOPT_PODS, Step.NOTHING})
 # Karpenter looks every 10 s, and once more 15 s later before it takes what it found.
 _OPEN_S = 60.0
 _OPENS_EVERY_S = 600.0
@@ -42,8 +43,10 @@ _UNKNOWN_START_S = 60.0
 
 def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
     """Return the plan with what its budget needs: a raised one is written first, a lowered one last (G4)."""
+    if this.observed.split is None:
+        return plan  # nobody would own what is written
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
-    if ours is not None and step in _GONE | _HOME and not this.observed.unguardable:
+    if ours is not None and (step in _GONE or (step in _HOME and not this.observed.unguardable)):
         return replace(plan, actions=(*plan.actions, _end(ours)))  # G13
     raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
     if ours is not None and (raises_meanwhile or step in _LEAVING):

@@ -142,7 +142,13 @@ def held_back(plan: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
     again_s = min(plan.requeue_after_s or look_again_s, look_again_s)
     return replace(
-        plan, state=State.HELD, verdict=denied, actions=(), notes=(denied,), requeue_after_s=again_s
+        plan,
+        state=State.HELD,
+        verdict=denied,
+        actions=(),
+        notes=(denied,),
+        write_conflict=False,
+        requeue_after_s=again_s,
     )
 
 
@@ -156,7 +162,8 @@ def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
     state = _undone(plan, observed) if plan.raises != plan.actions else plan.rebalance
     kept = as_written(replace(plan, actions=plan.urgent, rebalance=state), observed, plan.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
-    return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
+    # What somebody has undone is not written again, so it is no conflict once more.
+    return replace(kept, state=State.HELD, verdict=note, notes=notes, write_conflict=False, guard="")
 
 
 def remembered(plan: Plan, observed: Observation) -> SplitStatus:

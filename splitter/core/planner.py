@@ -35,7 +35,7 @@ from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
 from splitter.core.troubles import with_troubles
-from splitter.core.twins import onboard, relief, relief_status, replica_moves
+from splitter.core.twins import onboard, relief, relief_status, replica_moves, write_conflicts
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
@@ -262,7 +262,9 @@ def _with_edits(planned: Plan, edited: Mapping[Pool, str]) -> Plan:
     if not back:
         return planned
     message = f"somebody edited {back[0]}; put back. A change belongs on the source, and reaches both twins"
-    return replace(planned, notes=(Note(Reason.DRIFT, message, warning=True), *planned.notes))
+    notes = (Note(Reason.DRIFT, message, warning=True), *planned.notes)
+    # Whoever writes it again and again would have all pods replaced, and replaced back, without end.
+    return replace(planned, notes=notes, write_conflict=True, conflicting_writer=write_conflicts.TEMPLATES)
 
 
 def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:

@@ -57,6 +57,7 @@ class BudgetRecord(Record):
 
     split_uid: str | None  # of the Split that controls it; None: a user's
     view: BudgetView
+    left_of: str = ""  # of which workload it was, where no owner is left: out of a backup, or orphaned
 
 
 class Budgets:
@@ -93,8 +94,11 @@ class Budgets:
         others = {record.uid: record for record in (*self.indexer.find("users", namespace), *named)}
         for record in ours:
             others.pop(record.uid, None)
+        left = [others.pop(record.uid) for record in named if record.left_of == short_name(key.name)]
         return (
             *(replace(record.view, is_ours=True) for record in ours),
+            # Whatever it keeps, it is written anew, with its owner.
+            *(replace(record.view, is_ours=True, min_available=None) for record in left),
             *(record.view for record in others.values()),
         )
 
@@ -141,7 +145,7 @@ class Budgets:
             )
             why = f"splitter {what}: {error.message or error}"
             self._refused[key] = observed.now + (_AGAIN if lasts else _SOON), why
-            if key.namespace not in self._warned:
+            if key.namespace not in self._warned and "being terminated" not in error.message:
                 self._warned.add(key.namespace)
                 # The API server's own words may hold a value of a user's: they are in the Split.
                 message = (
@@ -168,10 +172,14 @@ class Budgets:
         self.indexer.upsert(answer)
 
     def _changed(self, old: BudgetRecord | None, new: BudgetRecord | None) -> None:
-        if old is not None and new is not None and (old.view, old.split_uid) == (new.view, new.split_uid):
+        if old is not None and new is not None and _said(old) == _said(new):
             return  # its status
         if (record := new or old) is not None and (new is not None or self._follows(record.namespace)):
             self._enqueue(record.namespace, record.split_uid)  # else it may be there, and we may not see it
+
+
+def _said(record: BudgetRecord) -> tuple[BudgetView, str | None, str]:
+    return record.view, record.split_uid, record.left_of
 
 
 def _budget(raw: Mapping[str, Any]) -> BudgetRecord:
@@ -192,7 +200,8 @@ def _budget(raw: Mapping[str, Any]) -> BudgetRecord:
             (f"{name} {spec[name]}" for name in ("minAvailable", "maxUnavailable") if name in spec), ""
         ),
     )
-    return BudgetRecord(*identity(metadata), next(iter(splits), None), view)
+    left_of = "" if metadata.get("ownerReferences") else (metadata.get("labels") or {}).get(LABEL_SOURCE, "")
+    return BudgetRecord(*identity(metadata), next(iter(splits), None), view, left_of)
 
 
 def _selector(raw: Mapping[str, Any] | None) -> tuple[tuple[str, str, tuple[str, ...]], ...] | None:

@@ -20,8 +20,8 @@ def members_of(pods: Iterable[PodRecord], name: str) -> Iterator[tuple[int, PodR
 
 
 def rolls(pods: Iterable[PodRecord], name: str, stateful: StatefulView) -> bool:
-    """Whether the StatefulSet `name` has pods that its controller is to replace."""
-    return any(
+    """Whether the StatefulSet `name` has pods that its controller is to replace; none with OnDelete."""
+    return not stateful.on_delete and any(
         pod.revision != stateful.revision and ordinal - stateful.first_ordinal >= stateful.partition
         for ordinal, pod in members_of(pods, name)
         if not pod.terminating

@@ -404,6 +404,11 @@ class TestOthers:
             "none: PodDisruptionBudget web-guard is not splitter's",
         )
 
+    def test_without_its_owner(self) -> None:
+        """It is ours, and written again, though it keeps what it should."""
+        [written] = planned(at_rest(budgets=(replace(OURS, min_available=None),))).actions
+        assert written == SetBudget("web-guard", N - 1, "uid-guard")
+
     def test_unguarded(self) -> None:
         """Ours goes."""
         assert budgets(planned(at_rest(annotations={"splitter.io/evictions": "unguarded"}))) == [None]
@@ -472,6 +477,26 @@ class TestGivenBack:
         assert budgets(planned(self.leaving(doomed()))) == [N]
         assert budgets(planned(self.leaving(replicas=5))) == [4]
         assert budgets(planned(replace(self.leaving(), budgets=()))) == []
+
+    def test_left_in_a_conflict(self) -> None:
+        """Its deletion was refused when it was given back: the Split stays, and it does not."""
+        over = replace(
+            self.leaving(paused=False, paused_by_us=False),
+            split=split(conflict=True),
+            replica_sets=(replica_set("web-1", of=pods(N), attachment=Attachment.ATTACHED),),
+            on_demand=None,
+            spot=None,
+        )
+        assert over.source is not None
+        labelled = {"app": "web", "splitter.io/split": "enabled"}
+        result = planned(replace(over, source=replace(over.source, labels=labelled, annotations={})))
+        assert (result.step, result.verdict.reason) == (Step.NOTHING, Reason.CONFLICT)
+        assert budgets(result) == [None]
+
+    def test_without_a_split(self) -> None:
+        """Somebody has deleted it: what has lost its owner is deleted once there is one again."""
+        lost = replace(self.leaving(doomed()), split=None, budgets=(replace(OURS, min_available=None),))
+        assert budgets(planned(lost)) == []
 
     def test_labelled_again_on_the_way(self) -> None:
         """Its pods are home, and bear our labels: the drain that is waited for does not wait for them."""

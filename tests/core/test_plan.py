@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from builders import ago, free_source, observation, pods, split, twin
-from core.one_reconcile import at_rest, planned
+from builders import ago, free_source, observation, pods, replica_set, source, split, twin
+from core.one_reconcile import ATTACHED, at_rest, planned
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.model import Note, Pool
 from splitter.core.plan import held_back, rolls, unseen
@@ -63,6 +63,14 @@ class TestUnseen:
         assert (held.state, held.verdict.reason) == (State.HELD, Reason.CONTROL_PLANE_VIEW)
         assert "pods of shop" in held.verdict.message
         assert held.verdict.warning
+
+    def test_counts_no_write_conflict(self) -> None:
+        """A foreign unpause is not undone: counted in each reconcile, one would give the workload back."""
+        unpaused = observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)], split=split())
+        result = planned(unpaused)
+        assert result.write_conflict
+        held = unseen(result, unpaused, "pods")
+        assert (held.actions, held.write_conflict) == ((), False)
 
     def test_is_no_affair_of_who_is_not_split(self) -> None:
         """Nothing of it is held."""

@@ -107,6 +107,16 @@ class TestSees:
             seen.budgets.indexer.upsert(one)
         assert [one.uid for one in seen.budgets.of(KEY, SPLIT_UID)] == ["uid-stranger"]
 
+    def test_without_an_owner(self) -> None:
+        """As Velero restores it: ours by its label, and written again with its owner."""
+        seen, left = Seen(), raw(minAvailable=3)
+        left["metadata"] |= {"ownerReferences": [], "labels": {"splitter.io/source": "web"}}
+        seen.budgets.indexer.upsert(left)
+        [result] = seen.budgets.of(KEY, SPLIT_UID)
+        assert (result.name, result.is_ours, result.min_available) == ("web-guard", True, None)
+        [others] = seen.budgets.of(Key("Deployment", KEY.namespace, "api"), "uid-split-of-api")
+        assert not others.is_ours
+
     def test_what_they_say(self) -> None:
         """As their users wrote it."""
         seen = Seen()
@@ -170,6 +180,13 @@ class TestWrites:
         assert caplog.text.count("do not wait for replacements") == 1
         assert seen.budgets.again_at(KEY, NOW) == NOW + timedelta(minutes=5)
         assert not seen.budgets.unguardable(KEY, NOW + timedelta(minutes=6))
+
+    async def test_a_namespace_that_goes(self, caplog: pytest.LogCaptureFixture) -> None:
+        """No rights are missing: whoever deletes a namespace is not warned."""
+        seen, going = Seen(), "unable to create new content in namespace shop because it is being terminated"
+        await self.done(seen, Script().then(refusal(403, "Forbidden", going)), SetBudget("web-guard", 9))
+        assert seen.budgets.again_at(KEY, NOW) == NOW + timedelta(minutes=5)
+        assert not caplog.records
 
     @pytest.mark.parametrize("status", [409, 429, 500, 503])
     async def test_no_answer(self, status: int) -> None:

@@ -39,6 +39,13 @@ async def dry_run_of(*answers: Answer) -> tuple[Note | None, Script]:
         return await dry_run_roll(client, observation(), TWINS), script
 
 
+FOR_LIFE = (
+    'StatefulSet.apps "db-spot" is invalid: spec: Forbidden: updates to statefulset spec for fields other'
+    " than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit',"
+    " 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
 class TestRoll:
     async def test_taken(self) -> None:
         """Both twins are asked about, as dry runs, and nothing is said."""
@@ -60,6 +67,13 @@ class TestRoll:
             'the API server would refuse to write the spot twin as the template set "small" renders it:'
             f" {words}. Nothing was changed; mend the set, and it is tried again"
         )
+
+    async def test_what_a_stateful_set_has_for_life(self) -> None:
+        """Its user enlarged a claim: deleted it with --cascade=orphan, and made it anew. No set did it."""
+        said, _ = await dry_run_of(refusal(422, "Invalid", FOR_LIFE))
+        assert said is not None
+        assert said.reason is Reason.WRITE_DENIED
+        assert said.message.endswith("until the label is removed and set again, and they are made anew")
 
     @pytest.mark.parametrize(("status", "words"), [(422, POLICY), (403, "exceeded quota: few")])
     async def test_forbidden(self, status: int, words: str) -> None:

@@ -52,3 +52,4 @@ class TestRolls:
         """A member above the partition that has another template."""
         of = StatefulView(2, 2, 2, NOW, revision="new", partition=partition, first_ordinal=first)
         assert rolls(pods, "db", of) is result
+        assert not rolls(pods, "db", replace(of, on_delete=True))

@@ -20,6 +20,7 @@ from stories.promises import BrokenPromiseError
 
 DISRUPTED_S = 120  # so long an eviction counts whose pod shows no sign of it
 RETRY_S = 5
+GUARD = "web-guard"
 
 
 def selected(cluster: Cluster, budget: Budget) -> list[Pod]:
@@ -38,8 +39,8 @@ def views(cluster: Cluster) -> tuple[BudgetView, ...]:
         BudgetView(
             one.name,
             one.uid,
-            bool(one.split) and one.split == split,
-            one.min_available,
+            one.name == GUARD and one.split in {"", split},
+            one.min_available if one.split else None,
             ((APP, "In", ("web",)), *_terms(one.selects)),
         )
         for one in cluster.budgets.values()
@@ -58,7 +59,7 @@ def write(cluster: Cluster, action: SetBudget) -> bool:
     if until is None:
         raise AssertionError("nobody may write budgets here")
     if cluster.now < until or cluster.split is None:
-        return False
+        return cluster.split is None  # of whom nothing is written, and nothing remembered
     there = cluster.budgets.get(action.name)
     if action.min_available is None:
         if there is not None and there.uid == action.uid:
@@ -74,6 +75,7 @@ def write(cluster: Cluster, action: SetBudget) -> bool:
         return True
     if there is None or there.uid != action.uid:
         return False
+    there.split = cluster.split.uid
     if there.min_available != action.min_available:
         there.min_available, there.generation = action.min_available, there.generation + 1
     return True
@@ -189,9 +191,7 @@ class Guarded:
         before, node = self._ready(), pod.node or ""
         if not evict(self.cluster, pod):
             return False
-        if (rs := self.cluster.replica_sets.get(pod.owner)) is not None:
-            sync_replica_set(self.cluster, rs)  # a roll that goes by an older status is nobody's, too
-        after, guard = self._ready(), self.cluster.budgets.get("web-guard")
+        after, guard = self._ready(), self.cluster.budgets.get(GUARD)
         guarded = guard is not None and guard.split and _selects(guard, pod)
         if after < before and self.looked is not None and guarded:
             replicas = min(self.looked.replicas, self.cluster.source.replicas)
@@ -200,6 +200,8 @@ class Guarded:
                 raise BrokenPromiseError(
                     f"{pod.name} of {node} was evicted: {before} -> {after} of {replicas}"
                 )
+        if (rs := self.cluster.replica_sets.get(pod.owner)) is not None:
+            sync_replica_set(self.cluster, rs)  # a roll that goes by an older status is nobody's, too
         return True
 
     def _ready(self) -> int:
@@ -226,9 +228,9 @@ class Guarded:
 def unsettled(cluster: Cluster) -> list[str]:
     """Name what keeps the guard of a split workload from being at rest."""
     evictions = cluster.source.annotations.get("splitter.io/evictions", "")
-    guard = cluster.budgets.get("web-guard")
+    guard = cluster.budgets.get(GUARD)
     lines = [f"{name} is still drained" for name in cluster.drains]
-    users = [one.name for one in cluster.budgets.values() if not one.split]
+    users = [name for name in cluster.budgets if name != GUARD]
     if users or evictions == "unguarded":
         return (
             [*lines, f"guarded beside {users or evictions}"] if guard is not None and guard.split else lines

@@ -181,6 +181,8 @@ class Life:
         ]
         if cluster.budgets and dice.random() < 0.5:
             events.append(("no user's budget", self._withdraw_budgets))
+        if (guard := cluster.budgets.get(budgets.GUARD)) is not None:
+            events.append(("the guard loses its owner", lambda: setattr(guard, "split", "")))
         if cluster.pods:
             pod = cluster.pods[dice.choice(list(cluster.pods))]
             events += [(f"{pod.name} is evicted", lambda: self._evict(pod))] * 3
@@ -205,7 +207,7 @@ class Life:
         self.cluster.drains.pop(name, None)
 
     def _withdraw_budgets(self) -> None:
-        for name in [one.name for one in self.cluster.budgets.values() if not one.split]:
+        for name in [one for one in self.cluster.budgets if one != budgets.GUARD]:
             del self.cluster.budgets[name]
 
     def _refuse_budgets(self) -> None:
@@ -285,9 +287,10 @@ class Life:
             for node in list(cluster.nodes.values()):
                 if (node.doomed and node.name not in cluster.drains) or not node.ready:
                     cluster.vanish(node.name)
-            for budget in [one for one in cluster.budgets.values() if not one.split]:
-                if budget.min_available or self.dice.random() < 0.5:
-                    del cluster.budgets[budget.name]
+            for name in [one for one in cluster.budgets if one != budgets.GUARD]:
+                budget = cluster.budgets[name]
+                if budget.min_available or budget.selects or self.dice.random() < 0.5:
+                    del cluster.budgets[name]
             cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
             cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
             for spot in (True, True, True, False, False, False):
@@ -349,7 +352,10 @@ class Life:
                 *budgets.unsettled(cluster),
             ]
         left = traces(cluster)
-        left += [f"budget {one.name}" for one in cluster.budgets.values() if one.split]
+        guard = cluster.budgets.get(budgets.GUARD)
+        # Without an owner, and with its deletion refused, it stays: that stops nothing (G12).
+        if guard is not None and (guard.split or not cluster.budgets_refused_until):
+            left.append(guard.name)
         left += [f"{name} is still drained" for name in cluster.drains]
         return [trace for trace in left if trace != "Split"] if conflict and labelled else left
 

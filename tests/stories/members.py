@@ -260,13 +260,13 @@ class Life:
     def _settle(self, seconds: int) -> None:
         """Let everybody act in turn until nothing changes and the time is over."""
         end = self.quorum.now + seconds
-        idle, turns = 0, 0
+        idle, busy = 0, 0
         while self.quorum.now < end:
             acted = [act() for act in self._actors()]
             acted.append(self._splitter_acts())
             idle = 0 if any(acted) or self.splitter.pending else idle + 1
-            turns = 0 if idle else turns + 1
-            if turns > TURNS_MAX:
+            busy = 0 if idle else busy + 1
+            if busy > TURNS_MAX:
                 raise BrokenPromiseError("never settles")
             if idle:
                 self.quorum.now += 1 if idle < 100 else 30
@@ -554,6 +554,16 @@ class Reported:
             f" {owner.replicas}/{sum(map(quorum.available, quorum.of(owner)))}"
             for owner in quorum.sets
         )
+
+
+def split(title: str, replicas: int = 5, *, local_volumes: bool = False) -> Reported:
+    """Return a story of a StatefulSet that is already split, told from there on."""
+    story = Reported(title, replicas)
+    story.quorum.local_volumes = local_volumes
+    story.label()
+    story.wait(600)
+    story.restart()
+    return story
 
 
 def _said(action: Action) -> str:

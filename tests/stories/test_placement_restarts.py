@@ -110,6 +110,19 @@ def test_kubelets_take_no_placeholder(up: bool) -> None:
     assert story.members[0 if up else 4].node == ("od" if up else "spot-a")
 
 
+def test_spot_that_goes_every_hour() -> None:
+    """No machine is bought each time for a placeholder that never stands for the soak; then all return."""
+    story = PlacementStory()
+    for _ in range(7 * 24):
+        story.nodes_are("gone", "spot-a", "spot-b")
+        story.wait(100)
+        story.nodes_are("up", "spot-a", "spot-b")
+        story.wait(3500)
+    assert 10 <= story.placeholders <= 24
+    story.wait(26 * 3600)
+    assert {k for k, one in story.members.items() if one.node != "od"} == {3, 4}
+
+
 def _one_misplaced(*, up: bool) -> PlacementStory:
     story = PlacementStory()
     if up:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from splitter.core.model import Pool
-from stories.members import Life, Reported, unsettled
+from stories.members import Life, Reported, split, unsettled
 from stories.quorum import BrokenPromiseError
 
 FOLDER = Path(__file__).parent
@@ -182,16 +182,6 @@ class TestOutages:
         assert story.least >= 3
         story.wait(30)
         assert sum(story.ready().values()) == 4
-
-
-def split(title: str, replicas: int = 5, *, local_volumes: bool = False) -> Reported:
-    """Return a story of a StatefulSet that is already split, told from there on."""
-    story = Reported(title, replicas)
-    story.quorum.local_volumes = local_volumes
-    story.label()
-    story.wait(600)
-    story.restart()
-    return story
 
 
 class TestDeletedNodes:

@@ -6,8 +6,7 @@ Nobody comes in the place of such a member, since a StatefulSet waits for its na
 import pytest
 
 from splitter.core.model import Pool
-from stories.members import Reported, unsettled
-from stories.test_quorum import split
+from stories.members import Reported, split, unsettled
 
 
 class TestOnDemand:

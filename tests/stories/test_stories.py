@@ -291,6 +291,24 @@ class TestRunning:
         assert story.promises.least_available == 10
         keep(story, f"twin-edited-{template}")
 
+    def test_a_twin_is_edited_again_and_again(self) -> None:
+        """Two who each put back what the other writes would have all pods replaced without end."""
+        story = split("Somebody edits the template of a twin again and again")
+        born = story.cluster.born
+        for _ in range(60):
+            if (spot := story.cluster.twins.get(Pool.SPOT)) is not None and spot.template != "by-hand":
+                story.cluster.edit_twin(Pool.SPOT, "by-hand")
+                story.happens("somebody gives web-spot the template by-hand")
+            story.wait(30)
+        assert story.reason() == "Conflict"
+        assert story.cluster.split is not None
+        assert "the pod templates of its twins" in str(story.cluster.split.status["message"])
+        assert story.promises.least_available == 10
+        assert story.cluster.born - born < 40
+        story.unlabel()
+        story.wait(60)
+        assert not traces(story.cluster)
+
     def test_bad_annotation(self) -> None:
         """Bad input moves nothing: the last good policy holds."""
         story = split("A bad annotation while split")

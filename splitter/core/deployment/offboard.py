@@ -65,7 +65,7 @@ def clean_up(this: PlanInput) -> Plan:
         note = Note(Reason.GIVING_BACK, f"gives {len(back)} old revisions back, for kubectl rollout undo")
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), requeue_after_s=AT_ONCE_S)
     actions += [do.DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
-    costs = restored_costs(this.observed.attached_as(Attachment.ATTACHED))
+    costs = restored_costs(this.observed.attached_as(Attachment.ATTACHED), this.source.replicas)
     if costs is None:
         return wait_controller(this)
     actions += costs

@@ -20,7 +20,7 @@ from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.placement.outcome import rest, room_rest
 from splitter.core.reasons import Reason, VerdictCause
-from splitter.core.rebalance import Tuning
+from splitter.core.rebalance import Tuning, rests_until
 from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
 
@@ -245,6 +245,14 @@ def _too_early(
             (Reason.SPOT_INTERRUPTED, "had a notice") if state.interrupted else (Reason.SPOT_LOST, "was lost")
         )
         return Hold(Note(reason, f"{name} waits on on-demand: spot {what} a moment ago"), settles_s)
+    until = rests_until(state, tuning)
+    if until is not None and until > observed.now and held is None:
+        message = (
+            f"{name} stays on on-demand, and no placeholder asks for spot before {clock(until)}: it was lost"
+            f" {state.barren} times in a row before it had stood for the soak"
+        )
+        left = (until - observed.now).total_seconds()
+        return Hold(Note(Reason.SPOT_UNPROFITABLE, message), left)
     node_status = held is not None and held.pool is Pool.SPOT and held.pod.available
     if not observed.blocked or observed.fit_spot or node_status:
         return None

@@ -11,6 +11,7 @@ from math import ceil
 
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
+from splitter.core.rebalance.barren import is_barren, rests_until
 from splitter.core.rebalance.model import RELEASE_S, RebalanceInput, Tuning
 from splitter.core.split_status import RebalanceState
 
@@ -136,12 +137,8 @@ class Figures:
     @property
     def tried_again(self) -> datetime | None:
         """Return when spot that rests is asked for again; None when it may be asked for now (R27)."""
-        observed, state = self.observed, self.state
-        if not self.doubted or state.last_loss is None or state.barren_since is None:
-            return None
-        barren_s = (state.last_loss - state.barren_since).total_seconds()
-        until = state.last_loss + timedelta(seconds=min(barren_s, self.tuning.barren_max_s))
-        return until if until > observed.now else None
+        until = rests_until(self.state, self.tuning) if self.doubted else None
+        return until if until is not None and until > self.observed.now else None
 
     @property
     def probing(self) -> bool:
@@ -333,11 +330,6 @@ def spot_cap(figures: Figures, on_demand: int) -> int:
 def step_replicas(desired: int, tuning: Tuning) -> int:
     """Return the most by which one step lowers on-demand."""
     return max(1, ceil(desired * tuning.step_fraction))
-
-
-def is_barren(state: RebalanceState, tuning: Tuning) -> bool:
-    """Say whether spot was lost so often before it had earned anything that it costs more than it saves."""
-    return state.barren >= tuning.barren_losses
 
 
 def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) -> bool:

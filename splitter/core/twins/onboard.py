@@ -38,9 +38,10 @@ def nothing(this: PlanInput) -> Plan:
 
 
 def _contested(this: PlanInput) -> str:
-    if this.source.stateful is None:
-        return "spec.paused"
-    return f"spec.replicas with {this.observed.reported.conflicting_writer or 'somebody'}"
+    writer = this.observed.reported.conflicting_writer
+    if writer == write_conflicts.TEMPLATES:
+        return writer
+    return "spec.paused" if this.source.stateful is None else f"spec.replicas with {writer or 'somebody'}"
 
 
 def consider(this: PlanInput) -> Plan:

@@ -193,7 +193,10 @@ def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
     """Return the pods of all holders; of a StatefulSet those that it is to keep."""
-    holders = (*observed.attached_as(Attachment.PARKED), *observed.twins)
+    holders: tuple[ReplicaSetView | TwinView, ...] = (
+        *observed.attached_as(Attachment.PARKED),
+        *observed.twins,
+    )
     return tuple(
         pod for one in holders for pod in staying_pods(one.pods, one.spec_replicas, one.first_ordinal)
     )

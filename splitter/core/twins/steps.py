@@ -325,10 +325,10 @@ def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     if policy.on_demand_base != "majority" or policy.on_demand_max is not None or not this.source.replicas:
         return decision.on_demand
     counted = rebalance_input(this.observed, this.source, on_demand, spot, policy)
-    standing = sum(
+    alive = sum(
         pod.counts and pod.node is not None and pod.node_status is not NodeStatus.LOST for pod in spot.pods
     )
-    held = max(spot.spec_replicas - counted.spot_dead, standing)
+    held = max(spot.spec_replicas - counted.spot_dead, alive)
     return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
 
 

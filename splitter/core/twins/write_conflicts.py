@@ -8,6 +8,9 @@ from splitter.core.plan import Plan
 WINDOW_S, MOST = 600.0, 3
 """So many within so many seconds, and splitter gives way."""
 
+TEMPLATES = "the pod templates of its twins"
+"""In the place of the writer, where that is what is written: by whom anybody may say."""
+
 
 def recent(observed: Observation) -> tuple[datetime, ...]:
     """Return the write conflicts that still count, oldest first."""

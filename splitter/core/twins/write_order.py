@@ -103,16 +103,17 @@ def _cost(pod: PodView) -> SetDeletionCost | None:
     return None
 
 
-def restored_costs(replica_sets: Sequence[ReplicaSetView]) -> list[Action] | None:
+def restored_costs(replica_sets: Sequence[ReplicaSetView], replicas: int) -> list[Action] | None:
     """Return what gives pods back the deletion costs that their users had set, or none.
 
-    None while a ReplicaSet still has pods to delete: without our costs it would take others.
+    None while a ReplicaSet still has pods to delete, or will have once its controller knows how many
+    `replicas` there are to be: without our costs it would take others.
     """
     restored: list[Action] = []
     for rs in replica_sets:
         pods = [pod for pod in rs.pods if pod.counts]
         ours = [pod for pod in pods if pod.cost_before is not None]
-        if ours and len(pods) > rs.spec_replicas:
+        if ours and len(pods) > min(rs.spec_replicas, replicas):
             return None
         restored += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
     return restored

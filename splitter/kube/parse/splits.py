@@ -19,20 +19,21 @@ def split(raw: Raw) -> SplitRecord:
     status = raw.get("status") or {}
     named = spec.get("source", {})
     replicas, good = spec.get("replicas"), status.get("policyAnnotations")
+    # By its own name: a copy of a Split under another name says nothing about the source.
+    name = metadata["name"]
+    key = source_of_split(named.get("kind", DEPLOYMENT), metadata["namespace"], name)
+    references = sorted(owners(metadata), key=lambda ref: (ref["kind"], ref["name"]) != (key.kind, key.name))
     view = SplitView(
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
         generation=count(metadata, "generation"),
         # It has one by our own hand; what others add multiplies what is told to the admission policy.
-        owner_uids=tuple(ref["uid"] for ref in owners(metadata)[:_OWNERS]),
+        owner_uids=tuple(ref["uid"] for ref in references[:_OWNERS]),
         takes_over=bool(spec.get("takeOver")),
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
         format=checked_format(spec.get("format")),
     )
-    # By its own name: a copy of a Split under another name says nothing about the source.
-    name = metadata["name"]
-    key = source_of_split(named.get("kind", DEPLOYMENT), metadata["namespace"], name)
     return SplitRecord(
         *identity(metadata),
         name,

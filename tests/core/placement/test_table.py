@@ -317,7 +317,12 @@ class TestKeeping:
         """What tolerates everything is bound to a node that goes, each time anew: that is no loss of spot."""
         ordinal = 4 if pool is Pool.SPOT else 1
         pods = members({ordinal: one(ordinal, on_spot=pool is Pool.ON_DEMAND)})
-        came = {"node": "node-1", "bound_since": ago(2), "ready_since": ago(1), "signal": "a cordon"}
+        came: dict[str, Any] = {
+            "node": "node-1",
+            "bound_since": ago(2),
+            "ready_since": ago(1),
+            "signal": "a cordon",
+        }
         held = replace(placeholder(f"{pool}/{ordinal}/x"), **came, **fields, on_spot=pool is Pool.SPOT)
         result = planned(seen(pods, placeholders=(held,)))
         assert result.actions == (DeletePlaceholder("held", "uid-held"),)

@@ -97,7 +97,7 @@ class TestMembers:
     def test_who_cannot_reach_a_volume_holds_a_name(self) -> None:
         """On on-demand it is replaced as the doomed are, and is no sign that on-demand nodes are short."""
         elsewhere = Trouble(Reason.VOLUME_ZONE_CONFLICT, "")
-        waits = {"trouble": elsewhere, "unschedulable_since": ago(3600), "ready": False}
+        waits: dict[str, Any] = {"trouble": elsewhere, "unschedulable_since": ago(3600), "ready": False}
         assert self.counted(self.member(1000, NodeStatus.UNBOUND, **waits)).spot_dead == 1
         itself = source()
         members = (pod("db-0", NodeStatus.UNBOUND, ordinal=0, **waits), pod("db-1", ordinal=1))

@@ -268,7 +268,7 @@ class TestLoweringWhatDecideLowers:
 
 
 class TestAStatefulSetThatIsToHaveNone:
-    """Its highest member is on a node that says nothing; where it is OrderedReady the others wait for that."""
+    """Its highest member is on a node that says nothing; where it is OrderedReady the others wait for it."""
 
     def itself(self, spec: int) -> Observation:
         """Return one that was scaled down, whose two members have an old template and one cannot end."""

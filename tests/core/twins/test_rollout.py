@@ -1,7 +1,7 @@
 """When a twin gets its new template, and with which numbers."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -165,8 +165,11 @@ class TestUnfinished:
     @pytest.mark.parametrize(("since_s", "unfinished"), [(300, True), (361, False)])
     def test_nobody_waits_for_a_dead_member(self, since_s: float, *, unfinished: bool) -> None:
         """Its name is not free, so nobody comes in its place; asked to end or not."""
-        dead = {"ready": False, "unready_since": ago(since_s), "terminating": True, "ordinal": 1000}
-        members = (pod("db-spot-1000", NodeStatus.LOST, **dead), pod("db-spot-1001", ordinal=1001))
+        dead: dict[str, Any] = {"unready_since": ago(since_s), "terminating": True, "ordinal": 1000}
+        members = (
+            pod("db-spot-1000", NodeStatus.LOST, ready=False, **dead),
+            pod("db-spot-1001", ordinal=1001),
+        )
         beside_it = replace(twin(Pool.SPOT, members, spec=2), first_ordinal=1000)
         assert is_unfinished(beside_it, NOW) is unfinished
 

@@ -103,10 +103,13 @@ class TestCosts:
             replace(pod("b"), deletion_cost="-1000", cost_before=""),
             replace(pod("c"), deletion_cost="5"),
         ]
-        assert restored_costs([replica_set(spec=2, of=own)]) is None
-        assert restored_costs([replica_set(spec=3, of=own)]) == [
+        assert restored_costs([replica_set(spec=2, of=own)], 3) is None
+        assert restored_costs([replica_set(spec=3, of=own)], 2) is None, "its controller has not seen N yet"
+        assert restored_costs([replica_set(spec=3, of=own)], 3) == [
             SetDeletionCost("a", "uid-a", "7"),
             SetDeletionCost("b", "uid-b", None),
         ]
         others = [replica_set("web-2", 0, pods(3)), replica_set(spec=3, of=own)]
-        assert restored_costs(others) == restored_costs(others[1:]), "of those without any nothing is asked"
+        assert restored_costs(others, 3) == restored_costs(others[1:], 3), (
+            "of those without any nothing is asked"
+        )

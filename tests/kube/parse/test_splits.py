@@ -36,6 +36,16 @@ class TestSplits:
         assert reported.good_annotations == {"splitter.io/soak": "5m"}
         assert unpacked(result.status) == status
 
+    def test_its_own_owner_is_read_first(self) -> None:
+        """However many others add themselves: else it would be taken over anew each time, and never kept."""
+        others = [{"kind": "Release", "name": f"app-{k}", "uid": f"uid-app-{k}"} for k in range(9)]
+        own = {"kind": "Deployment", "name": "web", "uid": "uid-web"}
+        raw = split()
+        raw["metadata"] |= {"ownerReferences": [*others, own]}
+        uids = parse.split(raw).view.owner_uids
+        assert "uid-web" in uids
+        assert len(uids) == 4
+
     @pytest.mark.parametrize("status", [None, {}])
     def test_fresh(self, status: object) -> None:
         """A Split without status remembers nothing."""
