@@ -144,6 +144,17 @@ class TestABrokenRoll:
         assert {pod.template for pod in story.quorum.members.values()} == {"v3"}
         assert sum("put the template of" in line for line in story.lines) == 1
 
+    @pytest.mark.parametrize("ordinal", [0, 1, 2])
+    def test_a_member_that_crashes_keeps_nobody_from_home(self, ordinal: int) -> None:
+        """Below those that serve it is given last, and would stand in the room of the source's second one."""
+        story = split("The label is removed while a member of on-demand crashes")
+        story.crash(ordinal)
+        story.wait(60)
+        story.unlabel()
+        story.wait(900)
+        assert not unsettled(story.quorum)
+        assert (story.least, story.most) == (4, 7 if ordinal < 2 else 6)
+
 
 class TestOutages:
     @pytest.mark.parametrize("notice_s", [0, 30, 120])

@@ -131,5 +131,5 @@ def hand_back(this: PlanInput) -> Plan:
         names = " and ".join(one.twin for one in back)
         note = Note(Reason.GIVING_BACK, f"the template of {names} that has not come up is taken back")
         return Plan(Step.HAND_BACK, State.GIVING_BACK, note, back, (note,), requeue_after_s=POLL_S)
-    moved = replica_moves.towards_source(this.observed, this.source)
+    moved = replica_moves.towards_source(this.observed, this.source, this.policy.grace_s)
     return moving(this, moved, State.GIVING_BACK, Reason.GIVING_BACK, (0, 0))

@@ -185,12 +185,12 @@ class TestTowardsTheSource:
     def test_it_grows_within_the_surge(self) -> None:
         """Ten on the twins: three of the source's own first."""
         observed = observation(sets=[replica_set(spec=0)], **pair(4, 6))
-        assert moves(replica_moves.towards_source(observed, source())) == {"web-1": 3}
+        assert moves(replica_moves.towards_source(observed, source(), 180.0)) == {"web-1": 3}
 
     def test_spot_goes_before_on_demand(self) -> None:
         """The safe half serves longest."""
         observed = observation(sets=[replica_set(of=pods(3))], **pair(4, 6))
-        assert moves(replica_moves.towards_source(observed, source())) == {"web-spot": 3}
+        assert moves(replica_moves.towards_source(observed, source(), 180.0)) == {"web-spot": 3}
 
 
 class TestDrain:
