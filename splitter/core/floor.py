@@ -6,6 +6,7 @@ wrong twice (docs/adr/0033).
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from splitter.core.model import PodView, ReplicaSetView, TwinView
 
@@ -32,10 +33,14 @@ def available_of(pods: Sequence[PodView], admitted: int) -> int:
     The status counts those on doomed nodes, and none before its `minReadySeconds`: a doomed one must not
     stand for one that has just become ready.
     """
-    ready = [(pod.ready_since, pod.available) for pod in pods if pod.counts and pod.ready_since is not None]
+    return len(_admitted(pods, admitted))
+
+
+def _admitted(pods: Sequence[PodView], admitted: int) -> list[PodView]:
+    ready = [(pod.ready_since, pod.available, pod) for pod in pods if pod.counts and pod.ready_since]
     if admitted < len(ready):
-        ready = sorted(ready)[: max(0, admitted)]
-    return sum(available for _, available in ready)
+        ready = sorted(ready, key=itemgetter(0, 1))[: max(0, admitted)]
+    return [pod for _, available, pod in ready if available]
 
 
 def kept_by_twin(twin: TwinView, replicas: int) -> int:
@@ -48,8 +53,9 @@ def kept_by_twin(twin: TwinView, replicas: int) -> int:
     `scale` and `rolloutRolling`.
     """
     if twin.first_ordinal is not None:
-        kept = sum(pod.available for pod in staying_pods(twin.pods, replicas, twin.first_ordinal))
-        kept = min(kept, replicas, twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+        available = _admitted(twin.pods, twin.available_replicas)
+        kept = len(staying_pods(available, replicas, twin.first_ordinal))
+        kept = min(kept, sum(rs.spec_replicas for rs in twin.replica_sets))
         return max(0, min(kept, replicas - twin.max_unavailable)) if may_roll(twin) else kept
     if not may_roll(twin):
         kept = sum(kept_by_replica_set(rs, min(rs.spec_replicas, replicas)) for rs in twin.replica_sets)

@@ -25,7 +25,7 @@ _REFUSALS = _MALFORMED | {HTTPStatus.FORBIDDEN}
 _ALREADY_EXISTS = "AlreadyExists"
 # What no Deployment can hold (an unknown field, a quantity such as "lots") is answered with 500 when applied.
 _UNREADABLE = ("failed to create typed patch object", "failed to convert new object")
-# A StatefulSet was created anew with other fields that are set at creation alone: Service, claims, selector.
+# By another source of that name, or a changed template set: Service, claims and selector are set at creation.
 _FOR_LIFE = "updates to statefulset spec for fields other than"
 # Policies and webhooks choose their own codes, 422 by default.
 _BY_POLICY = ("denied request", "denied the request")
@@ -92,9 +92,9 @@ def refused(error: ApiError, what: str, template_set: str) -> Note | None:
     why = text if text.endswith(".") else f"{text}."
     if _FOR_LIFE in error.message and not by_policy:
         message = (
-            f"the API server would refuse to {what}: {why} The source was created anew with another Service,"
-            " other claims or another selector, which its twins have for life; their pod template stays as it"
-            " is until the label is removed and set again, and they are made anew"
+            f"the API server would refuse to {what}: {why} Twins have their Service, claims and selector for"
+            " life, and the source was created anew with others, or the template set has changed them; their"
+            " pod template stays as it is until the label is removed and set again, and they are made anew"
         )
         return Note(Reason.WRITE_DENIED, message, warning=True, cause=VerdictCause.ANOTHER_OBJECT)
     if template_set and (error.status in _MALFORMED or unreadable) and not by_policy:

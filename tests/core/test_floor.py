@@ -6,9 +6,9 @@ import pytest
 
 from builders import ago, pod, pods, replica_set, twin, twin_of
 from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin
-from splitter.core.model import Attachment, Pool, ReplicaSetView
+from splitter.core.model import Attachment, NodeStatus, Pool, ReplicaSetView
 
-ATTACHED = Attachment.ATTACHED
+ATTACHED, DOOMED = Attachment.ATTACHED, NodeStatus.DOOMED
 
 
 def older(spec: int, ready: int) -> ReplicaSetView:
@@ -59,3 +59,13 @@ class TestTwin:
         """Of 4 that serve and 2 that never come up at least one goes when 4 are asked for, with no surge."""
         rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(2, starting=2)], updated=2, max_surge=0)
         assert kept_by_twin(rolling, 4) == 2
+
+    def test_of_members_takes_the_doomed_for_no_other(self) -> None:
+        """The status admits two of four that are ready: the others are younger than `minReadySeconds`."""
+        older = [pod(f"db-{k}", DOOMED, ordinal=k, ready_since=ago(900)) for k in (0, 1)]
+        young = [pod(f"db-{k}", ordinal=k, ready_since=ago(1)) for k in (2, 3)]
+        of = replica_set("db-on-demand", 4, [*older, *young], attachment=ATTACHED)
+        members = twin_of(Pool.ON_DEMAND, [of], updated=4, available_replicas=2, first_ordinal=0)
+        assert kept_by_twin(members, 4) == 0
+        assert kept_by_twin(replace(members, available_replicas=3), 4) == 1
+        assert kept_by_twin(replace(members, available_replicas=4), 3) == 1

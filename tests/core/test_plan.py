@@ -24,6 +24,8 @@ class TestHeldBack:
         assert held.requeue_after_s == 7.0
         assert not rolls(held)
         assert held_back(replace(result, requeue_after_s=3.0), denied, 7.0).requeue_after_s == 3.0
+        edited = replace(result, write_conflict=True)
+        assert not held_back(edited, denied, 7.0).write_conflict, "what is not put back is no conflict"
 
 
 class TestUnseen:

@@ -117,6 +117,14 @@ class TestSees:
         [others] = seen.budgets.of(Key("Deployment", KEY.namespace, "api"), "uid-split-of-api")
         assert not others.is_ours
 
+    def test_without_an_owner_and_of_another(self) -> None:
+        """Its name is that of our budget, and its label is not."""
+        seen, left = Seen(), raw(minAvailable=3)
+        left["metadata"] |= {"ownerReferences": [], "labels": {"splitter.io/source": "api"}}
+        seen.budgets.indexer.upsert(left)
+        [result] = seen.budgets.of(KEY, SPLIT_UID)
+        assert (result.is_ours, result.min_available) == (False, 3)
+
     def test_what_they_say(self) -> None:
         """As their users wrote it."""
         seen = Seen()

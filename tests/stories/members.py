@@ -42,6 +42,7 @@ from stories.quorum import (
 POLICY = Policy(on_demand_base="majority")
 RULES = Rules()
 TURNS_MAX = 2_000  # at one instant; more is a livelock
+GRACE_S = Policy().grace_s
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
 
 
@@ -164,7 +165,16 @@ def ceiling(quorum: Quorum) -> int:
     waits = any(pod.unschedulable_since is not None for pod in pods(quorum))
     lost = any(pod.node is not None and pod.node not in quorum.nodes for pod in pods(quorum))
     short = short or waits or lost
-    return quorum.wanted + 1 + going + (quorum.wanted if going or short else 0)
+    return quorum.wanted + 1 + going + failing(quorum) + (quorum.wanted if going or short else 0)
+
+
+def failing(quorum: Quorum) -> int:
+    """Count the members of twins that make room on the way home: not ready for the grace."""
+    conflict = quorum.split is not None and bool(quorum.split.status.get("conflict"))
+    if LABEL_SPLIT in quorum.source.labels and not conflict:
+        return 0
+    since = [pod.unready_since for pod in pods(quorum) if pod.pool is not None and pod.active]
+    return sum(one is not None and quorum.now - one > GRACE_S for one in since)
 
 
 def quorum_sound(quorum: Quorum, node: str) -> bool:
@@ -444,6 +454,15 @@ class Reported:
         self._happens(f"{node} is cordoned")
         self.quorum.evict(node)
         self._happens(f"{node} is drained")
+
+    def crash(self, ordinal: int) -> None:
+        """Let a member of on-demand crash, again and again."""
+        name = self.quorum.twins[Pool.ON_DEMAND].name
+        self.quorum.crashing.add((name, ordinal))
+        for pod in self.quorum.members.values():
+            if (pod.owner, pod.ordinal) == (name, ordinal):
+                pod.ready_since, pod.unready_since = None, self.quorum.now
+        self._happens(f"{name}-{ordinal} crashes")
 
     def vanish_under(self, ordinal: int) -> None:
         """Take the node of one member away, without a sign before."""

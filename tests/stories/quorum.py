@@ -124,6 +124,8 @@ class Quorum:
         self.local_volumes = False
         """Whether each member has a volume on the node that it stood on first; it goes in a scale-down."""
         self.volumes: dict[tuple[str, int], str] = {}
+        self.crashing: set[tuple[str, int]] = set()
+        """Members that never become ready, by StatefulSet and ordinal."""
         self.tolerant = False
         """Whether pods tolerate a node that is not ready for ever: `tolerations: [{operator: Exists}]`."""
         self.twins: dict[Pool, StatefulSet] = {}
@@ -390,7 +392,8 @@ def _is_to_leave(quorum: Quorum, pod: Member) -> bool:
 def is_startable(quorum: Quorum, pod: Member) -> bool:
     """Whether it may become ready."""
     here = pod.node in quorum.nodes and quorum.nodes[pod.node].ready
-    return pod.active and pod.ready_since is None and here and "broken" not in pod.template
+    fails = "broken" in pod.template or (pod.owner, pod.ordinal) in quorum.crashing
+    return pod.active and pod.ready_since is None and here and not fails
 
 
 # What splitter sees.
@@ -730,7 +733,7 @@ def copied(quorum: Quorum) -> Quorum:
     other.nodes = {name: replace(node) for name, node in quorum.nodes.items()}
     other.seen_nodes = dict(quorum.seen_nodes)
     other.members = {uid: replace(member) for uid, member in quorum.members.items()}
-    other.volumes = dict(quorum.volumes)
+    other.volumes, other.crashing = dict(quorum.volumes), set(quorum.crashing)
     other.twins = {pool: replace(twin) for pool, twin in quorum.twins.items()}
     source = quorum.source
     other.source = replace(source, labels=dict(source.labels), annotations=dict(source.annotations))

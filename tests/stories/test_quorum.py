@@ -128,6 +128,34 @@ class TestALostCount:
         assert story.least >= 5
 
 
+class TestABrokenRoll:
+    @pytest.mark.parametrize("replicas", [2, 5])
+    def test_is_taken_back_on_the_way_home(self, replicas: int) -> None:
+        """The member that does not come up stands where the source's first one would, and is never given."""
+        story = split("The label is removed while a broken image is rolled", replicas)
+        story.image("v2-broken")
+        story.wait(120)
+        least = story.least
+        story.unlabel()
+        story.image("v3")
+        story.wait(900)
+        assert not unsettled(story.quorum)
+        assert story.least >= least
+        assert {pod.template for pod in story.quorum.members.values()} == {"v3"}
+        assert sum("put the template of" in line for line in story.lines) == 1
+
+    @pytest.mark.parametrize("ordinal", [0, 1, 2])
+    def test_a_member_that_crashes_keeps_nobody_from_home(self, ordinal: int) -> None:
+        """Below those that serve it is given last, and would stand in the room of the source's second one."""
+        story = split("The label is removed while a member of on-demand crashes")
+        story.crash(ordinal)
+        story.wait(60)
+        story.unlabel()
+        story.wait(900)
+        assert not unsettled(story.quorum)
+        assert (story.least, story.most) == (4, 7 if ordinal < 2 else 6)
+
+
 class TestOutages:
     @pytest.mark.parametrize("notice_s", [0, 30, 120])
     def test_all_spot_vanishes_returns_and_vanishes(self, notice_s: int) -> None:

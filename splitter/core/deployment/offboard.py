@@ -17,6 +17,7 @@ from splitter.core.reasons import Reason, State
 from splitter.core.twins import replica_moves
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.onboard import wait_controller
+from splitter.core.twins.rollout import last_available
 from splitter.core.twins.steps import moving
 from splitter.core.twins.write_order import restored_costs
 
@@ -120,6 +121,15 @@ def reattach(this: PlanInput) -> Plan:
 
 
 def hand_back(this: PlanInput) -> Plan:
-    """Move replicas from the twins of a StatefulSet to itself (H72)."""
-    moved = replica_moves.towards_source(this.observed, this.source)
+    """Move replicas from the twins of a StatefulSet to itself (H72), once no broken roll is left (H77)."""
+    back = tuple(
+        do.RestoreTemplate(twin.name, good.name, twin.resource_version)
+        for twin in this.observed.twins
+        if twin.observed and (good := last_available(twin)) is not None
+    )
+    if back:
+        names = " and ".join(one.twin for one in back)
+        note = Note(Reason.GIVING_BACK, f"the template of {names} that has not come up is taken back")
+        return Plan(Step.HAND_BACK, State.GIVING_BACK, note, back, (note,), requeue_after_s=POLL_S)
+    moved = replica_moves.towards_source(this.observed, this.source, this.policy.grace_s)
     return moving(this, moved, State.GIVING_BACK, Reason.GIVING_BACK, (0, 0))

@@ -106,9 +106,10 @@ def _said_of_shortage(figures: Figures, cause: Cause) -> tuple[Reason, str]:
             return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
         case Cause.ON_DEMAND_DOOMED:
             on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
-            what = "are on doomed nodes"
-            if observed.on_demand_held:
-                what = "do not serve, and hold their names"
+            held, what = observed.on_demand_held, "are on doomed nodes"
+            if held:
+                also = f"{what}, or " if held < figures.on_demand_doomed else ""
+                what = f"{also}do not serve, and hold their names"
             return Reason.ON_DEMAND_DOOMED, f"{on_demand} {what}"
         case _:
             return Reason.SCALED, _divided(figures)

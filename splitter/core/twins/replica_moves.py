@@ -38,6 +38,7 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     TwinView,
+    seconds_between,
 )
 from splitter.core.names import STATEFUL_SET
 
@@ -79,14 +80,17 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
     return _batch(observed, source, holders, going + vanished)
 
 
-def towards_source(observed: Observation, source: SourceView) -> Transfer:
+def towards_source(observed: Observation, source: SourceView, grace_s: float) -> Transfer:
     """Move replicas from the twins of a StatefulSet to itself: it goes back at exactly N.
 
-    A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
+    A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it. Members
+    of twins that have not been ready for the grace make room when nothing else can move (H77).
     """
     going = doomed_or_lost(_pods(observed))
     itself = next(iter(observed.attached_as(Attachment.PARKED)), None)
-    return _batch(observed, source, _holders(observed, itself, source.replicas, on_demand=0, spot=0), going)
+    holders = _holders(observed, itself, source.replicas, on_demand=0, spot=0)
+    moved = _batch(observed, source, holders, going)
+    return moved if moved.scales else _batch(observed, source, holders, going + _failing(observed, grace_s))
 
 
 def drain(observed: Observation, source: SourceView) -> Transfer:
@@ -200,6 +204,13 @@ def _pods(observed: Observation) -> tuple[PodView, ...]:
     return tuple(
         pod for one in holders for pod in staying_pods(one.pods, one.spec_replicas, one.first_ordinal)
     )
+
+
+def _failing(observed: Observation, grace_s: float) -> int:
+    """Count the members of twins that have not been ready for the grace, on nodes that stay."""
+    kept = (staying_pods(one.pods, one.spec_replicas, one.first_ordinal) for one in observed.twins)
+    unready = (pod.unready_since for pods in kept for pod in pods if pod.counts and not pod.going)
+    return sum(one is not None and seconds_between(one, observed.now) > grace_s for one in unready)
 
 
 def _short_of(observed: Observation, grace_s: float) -> int:

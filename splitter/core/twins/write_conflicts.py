@@ -19,8 +19,12 @@ def recent(observed: Observation) -> tuple[datetime, ...]:
 
 
 def with_one_more(observed: Observation, writer: str) -> tuple[datetime, ...]:
-    """Return them with one more now; only those with one and the same writer count together."""
-    same = writer == observed.reported.conflicting_writer
+    """Return them with one more now; only those with one and the same writer count together.
+
+    Of pod templates nobody knows who it was: those count with any other, or two that take turns would go on.
+    """
+    before = observed.reported.conflicting_writer
+    same = writer == before or TEMPLATES in {writer, before}
     return (*(recent(observed) if same else ()), observed.now.replace(microsecond=0))
 
 

@@ -153,6 +153,15 @@ class TestMisplaced:
         seen = replace(observed(*self.returned, blocked="cluster-autoscaler backs off"), **fields)  # type: ignore[arg-type]
         assert place(seen, MAJORITY, RebalanceState()).reservation == Reservation(Pool.SPOT, 4)
 
+    def test_spot_that_rests_keeps_the_room_that_is_held(self) -> None:
+        """No machine is bought for one more placeholder; the one that stands may prove that spot lasts."""
+        rests = RebalanceState(barren=10, barren_since=ago(4 * 3600), last_loss=ago(3600))
+        placed = place(observed(*self.returned), MAJORITY, rests)
+        assert (placed.verdict.reason, placed.reservation) == (Reason.SPOT_UNPROFITABLE, None)
+        assert placed.requeue_after_s == 2 * 3600
+        stands = place(observed(*self.returned, placeholder=reservation(4, since_s=10)), MAJORITY, rests)
+        assert (stands.verdict.reason, stands.reservation) == (Reason.SOAKING, Reservation(Pool.SPOT, 4))
+
     def test_all_others_have_to_be_ready(self) -> None:
         """Counted from pods."""
         members = five(member(4, OD), member(0, OD, ready=False))

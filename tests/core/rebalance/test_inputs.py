@@ -63,9 +63,9 @@ class TestStop:
 class TestMembers:
     """Of a StatefulSet: the highest ordinals go first, and a name is free when its member has ended."""
 
-    def counted(self, *spot: PodView) -> RebalanceInput:
+    def counted(self, *spot: PodView, replicas: int = 10) -> RebalanceInput:
         """Count one whose spot twin has these members, beside four on on-demand."""
-        itself = source()
+        itself = source(replicas)
         of_spot = replace(twin(Pool.SPOT, spot, spec=len(spot)), first_ordinal=1000)
         on_demand = twin(Pool.ON_DEMAND, pods(4))
         observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=of_spot)
@@ -92,6 +92,7 @@ class TestMembers:
         young = self.member(1002, NodeStatus.LOST, ready=False, unready_since=ago(300))
         result = self.counted(asked, tolerant, young)
         assert (result.spot_dead, result.spot_silent) == (2, 0)
+        assert self.counted(asked, tolerant, young, replicas=1).spot_dead == 1, "beside N of them at most"
 
     def test_who_cannot_reach_a_volume_holds_a_name(self) -> None:
         """On on-demand it is replaced as the doomed are, and is no sign that on-demand nodes are short."""
@@ -116,6 +117,15 @@ class TestMembers:
         itself, spot = source(), replace(twin(Pool.SPOT), first_ordinal=1000)
         observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
         assert rebalance_input(observed, itself, on_demand, spot, Policy()).on_demand_held == held
+
+    def test_who_is_drained_slowly_is_made_up_for_once(self) -> None:
+        """It is on a node that goes, and asked to end."""
+        drained = pod("db-0", NodeStatus.DOOMED, ordinal=0, terminating=True, terminating_since=ago(600))
+        on_demand = replace(twin(Pool.ON_DEMAND, (drained, pod("db-1", ordinal=1)), spec=2), first_ordinal=0)
+        itself, spot = source(), replace(twin(Pool.SPOT), first_ordinal=1000)
+        observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=spot)
+        result = rebalance_input(observed, itself, on_demand, spot, Policy())
+        assert (result.on_demand_doomed, result.on_demand_held) == (1, 0)
 
 
 class TestSilent:

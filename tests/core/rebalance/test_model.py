@@ -56,6 +56,12 @@ class TestWithinSpec:
         seen = replace(QUIET, spot_spec=spec, **fields).within_spec()
         assert (seen.spot_ready, seen.spot_doomed, seen.spot_starting, seen.spot_hindered) == left
 
+    def test_of_members_no_more_are_dead_or_pinned_than_there_is_room_for(self) -> None:
+        """What has been lowered is not asked for again beside them."""
+        seen = replace(QUIET, spot_spec=4, spot_ready_since=(NOW,), spot_doomed=2, spot_dead=9, spot_pinned=3)
+        seen = seen.within_spec()
+        assert (seen.spot_doomed, seen.spot_dead, seen.spot_pinned) == (2, 1, 2)
+
     def test_of_the_ready_the_youngest_go(self) -> None:
         """In whatever order they were seen: those that earn a return stay."""
         seen = replace(QUIET, spot_spec=2, spot_ready_since=(ago(1), ago(99), ago(50)))

@@ -128,6 +128,19 @@ class TestLosses:
             "2 of 10 replicas are missing: splitter.io/on-demand-max is 5. Raise it to have them covered"
         )
 
+    @pytest.mark.parametrize(
+        ("held", "what"),
+        [
+            (0, "are on doomed nodes"),
+            (1, "are on doomed nodes, or do not serve, and hold their names"),
+            (2, "do not serve, and hold their names"),
+        ],
+    )
+    def test_of_on_demand_say_what_is_replaced(self, held: int, what: str) -> None:
+        """What is doomed may serve; a member that holds its name does not."""
+        seen = replace(QUIET, on_demand_ready=2, on_demand_doomed=2, on_demand_held=held)
+        assert said(seen)[0].message == f"scale on-demand 4 -> 6 (+2): 2 of 4 on-demand replicas {what}"
+
     def test_are_no_sentence_that_counts_down(self) -> None:
         """A second later the same is said: else each second would be an Event."""
         state = decide(self.GONE, POLICY, self.NOTICED).state

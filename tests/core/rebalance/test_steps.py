@@ -120,6 +120,8 @@ class TestNamesThatAreHeld:
         assert decide(held, Policy(on_demand_base=3), lost).spot == 2
         free = seen(**counts, spot_spec=3, spot_doomed=2, spot_pinned=1, spot_ready_since=since)
         assert decide(free, Policy(on_demand_base=3), lost).spot == 2
+        short = replace(held, desired=7, on_demand_spec=6, on_demand_ready=6)
+        assert decide(short, Policy(on_demand_base=4), lost).spot == 3, "more is wanted, and asked for"
 
 
 class TestDoomedOnDemand:

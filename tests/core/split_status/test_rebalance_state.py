@@ -105,6 +105,9 @@ class TestUnwritten:
             failed_covers=1,
             unplaced=True,
             yielded=(0,),
+            spent=1,
+            spent_up=True,
+            last_spent=LATER,
             decided=6,
         )
         kept = after.unwritten(before)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import KEY, ago, observation, pod, pods, replica_set, split, twin
+from builders import KEY, ago, observation, pod, pods, replica_set, split, twin, twin_of
 from core.statefulset.databases import DB, TWINS, database, plan_input, stateful
-from splitter.core.actions import ReleaseSource, SaveReplicas, Scale, ShowReplicas
+from splitter.core.actions import ReleaseSource, RestoreTemplate, SaveReplicas, Scale, ShowReplicas
+from splitter.core.deployment.offboard import hand_back
 from splitter.core.division import base_replicas
 from splitter.core.floor import staying_pods
 from splitter.core.handover import Holder, break_, serving_from_the_top
@@ -58,6 +59,19 @@ class TestSteps:
             if isinstance(one, SaveReplicas)
         ]
         assert action == SaveReplicas(n, 2, "rv-web")
+
+    @pytest.mark.parametrize(("seen", "back"), [(True, ["db-on-demand"]), (False, [])])
+    def test_a_broken_roll_is_taken_back_on_the_way_home(self, *, seen: bool, back: list[str]) -> None:
+        """Once: until its controller has seen that, no revision looks like the one that is to be."""
+        serving = [pod(f"db-on-demand-{k}", ordinal=k) for k in range(2)]
+        broken = pod("db-on-demand-2", ordinal=2, ready=False)
+        sets = [replica_set("v1", 2, serving, template="v1"), replica_set("v2", 1, [broken], template="v2")]
+        on_demand = twin_of(
+            Pool.ON_DEMAND, sets, template="v2", updated=1, name="db-on-demand", observed=seen
+        )
+        given_back = plan_input(database(stateful(0, saved=3)), on_demand=on_demand, spot=None)
+        restored = [one for one in hand_back(given_back).actions if isinstance(one, RestoreTemplate)]
+        assert [(one.twin, one.replica_set) for one in restored] == [(name, "v1") for name in back]
 
     def test_and_else_in_its_status_or_its_twins(self) -> None:
         """Whatever is left is asked."""

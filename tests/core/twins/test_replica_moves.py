@@ -153,6 +153,17 @@ class TestCover:
         [raised] = replica_moves.towards_twins(observed, observed.source, HALF, cover=6).scales
         assert (raised.name, raised.replicas) == ("web-on-demand", 9)
 
+    def test_members_of_vanished_nodes_make_room_once(self) -> None:
+        """They hold their names until they are removed: 7 at home, 3 gone, 6 more within N + S and them."""
+        gone = {"vanished": True, "on_spot": True}
+        lost = [pod(f"db-{k}", NodeStatus.LOST, ordinal=1000 + k, **gone) for k in range(3)]
+        home = [pod(f"db-{k}", ordinal=k) for k in range(7)]
+        itself = replace(replica_set("db", of=home, attachment=Attachment.PARKED), first_ordinal=0)
+        on_demand = replace(twin(Pool.ON_DEMAND), first_ordinal=0)
+        spot = replace(twin(Pool.SPOT, lost), first_ordinal=1000)
+        observed = observation(sets=[itself], on_demand=on_demand, spot=spot)
+        assert towards_twins(observed)["web-on-demand"] == 6
+
 
 class TestPreconditions:
     """Who lowers says what it has seen."""
@@ -174,12 +185,12 @@ class TestTowardsTheSource:
     def test_it_grows_within_the_surge(self) -> None:
         """Ten on the twins: three of the source's own first."""
         observed = observation(sets=[replica_set(spec=0)], **pair(4, 6))
-        assert moves(replica_moves.towards_source(observed, source())) == {"web-1": 3}
+        assert moves(replica_moves.towards_source(observed, source(), 180.0)) == {"web-1": 3}
 
     def test_spot_goes_before_on_demand(self) -> None:
         """The safe half serves longest."""
         observed = observation(sets=[replica_set(of=pods(3))], **pair(4, 6))
-        assert moves(replica_moves.towards_source(observed, source())) == {"web-spot": 3}
+        assert moves(replica_moves.towards_source(observed, source(), 180.0)) == {"web-spot": 3}
 
 
 class TestDrain:

@@ -1,7 +1,10 @@
 """Writes that somebody else undoes are counted."""
 
+import pytest
+
 from builders import ago, observation, replica_set, source, split
 from core.one_reconcile import ATTACHED, planned
+from splitter.core.twins.write_conflicts import TEMPLATES, with_one_more
 
 
 def test_the_write_conflicts_of_today_are_counted() -> None:
@@ -11,3 +14,13 @@ def test_the_write_conflicts_of_today_are_counted() -> None:
         observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)], split=old_and_new)
     )
     assert "2 of 3" in result.verdict.message
+
+
+@pytest.mark.parametrize(
+    ("before", "writer", "count"),
+    [("argocd", "argocd", 2), ("argocd", "flux", 1), ("", TEMPLATES, 2), (TEMPLATES, "", 2)],
+)
+def test_who_they_are_with(before: str, writer: str, count: int) -> None:
+    """Two who take turns are two; of pod templates nobody knows who it was, so those count with any other."""
+    known = split(write_conflicts=(ago(60),), conflicting_writer=before)
+    assert len(with_one_more(observation(source(), split=known), writer)) == count
