@@ -35,6 +35,7 @@ def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Flee
         assert result is not None
         return result
 
+    shop.until(lambda: shop.status()["usage"], "usage to be written")
     shop.until(lambda: usage().held[Use.SPOT].replicas == 3, "what is held to be told")
     shop.until(lambda: usage().held[Use.SURGE].replicas == 0, "what was beyond the replicas to be gone")
     first, before = reported(shop, viewer), usage()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from e2e.support.controller import SHORT
@@ -317,10 +318,19 @@ class Shop:
     # --- waiting ----------------------------------------------------------------------------------
 
     def until(self, look: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-        """Wait for a condition, as long as the controller lives."""
-        wait_until(
-            lambda: bool(look()), what=f"{what} in {self.namespace}", deadline_s=deadline_s, check=self.check
-        )
+        """Wait for a condition, as long as the controller lives; what is not there yet does not meet it."""
+
+        def is_met() -> bool:
+            try:
+                return bool(look())
+            except (KeyError, IndexError):  # a field of a status that is not written yet
+                return False
+            except ApiError as refusal:
+                if refusal.status != HTTPStatus.NOT_FOUND:
+                    raise
+                return False
+
+        wait_until(is_met, what=f"{what} in {self.namespace}", deadline_s=deadline_s, check=self.check)
 
     def reported(self, reason: str, text: str = "", name: str = "web") -> str:
         """Wait for an Event of splitter's about a Deployment with this text in its note; return the note.
