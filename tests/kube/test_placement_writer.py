@@ -33,6 +33,15 @@ def stateful(name: str) -> SourceView:
     return replace(free_source(3), key=Key(STATEFUL_SET, "shop", name), uid=f"uid-{name}", stateful=view)
 
 
+def forged(owner: str, ordinal: int) -> dict[str, Any]:
+    """Return a Split of `forged` that names another's UID as its owner."""
+    raw = placement_split(stateful("forged"), (ordinal,))
+    raw["metadata"] |= {"uid": "uid-split", "resourceVersion": "7"}
+    raw["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
+    raw["metadata"]["ownerReferences"][0]["uid"] = owner
+    return raw
+
+
 class Store:
     """The splitter.io objects of one namespace, as an API server keeps them."""
 
@@ -229,22 +238,14 @@ class TestTelling:
         """Is not named: whoever may write Splits may write any UID there. One without a label stays named."""
         await desk.place("db", 0)
         assert desk.cache.sources.get("shop", "uid-db") is None
-        forged = placement_split(stateful("forged"), (0,))
-        forged["metadata"] |= {"uid": "uid-split", "resourceVersion": "7"}
-        forged["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
-        forged["metadata"]["ownerReferences"][0]["uid"] = "uid-of-another-tenants"
-        desk.cache.splits.upsert(forged)
+        desk.cache.splits.upsert(forged("uid-of-another-tenants", 0))
         await desk.place("cache", 0)
         assert set(desk.store.published) == {"db", "cache"}
 
     async def test_another_workload_that_a_split_says_it_is_of(self, desk: Desk) -> None:
         """It says nothing of that one, though the policy knows its UID: there is one Split for each."""
         await desk.place("db", 0, 1)
-        forged = placement_split(stateful("forged"), (2,))
-        forged["metadata"] |= {"uid": "uid-split", "resourceVersion": "7"}
-        forged["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
-        forged["metadata"]["ownerReferences"][0]["uid"] = "uid-db"
-        desk.cache.splits.upsert(forged)
+        desk.cache.splits.upsert(forged("uid-db", 2))
         await desk.place("cache", 0)
         assert desk.store.published == {"db": [(0, 1)], "cache": [(0, 0)]}
 

@@ -17,7 +17,7 @@ from splitter.core.rebalance import RebalanceInput
 # So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
 SILENT_S = 360.0
 _SILENT_MAX_S = 86_400.0
-# Twice what Kubernetes gives a pod to end, unless its user says more.
+# Twice the default of terminationGracePeriodSeconds. What its user says is not asked: it may be an hour.
 SLOW_END_S = 60.0
 
 

@@ -324,6 +324,8 @@ def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     policy = this.policy
     if policy.on_demand_base != "majority" or policy.on_demand_max is not None or not this.source.replicas:
         return decision.on_demand
+    if decision.on_demand >= on_demand.spec_replicas:
+        return decision.on_demand  # nothing is lowered
     counted = rebalance_input(this.observed, this.source, on_demand, spot, policy)
     alive = sum(
         pod.counts and pod.node is not None and pod.node_status is not NodeStatus.LOST for pod in spot.pods
