@@ -133,7 +133,7 @@ class TestOnTheWay:
             shop.wait_given_back()
             shop.until(lambda: shop.shape().on_demand == REPLICAS, "all replicas on on-demand")
             assert watched.lowest() >= survivors
-        assert not shop.strays()
+        shop.wait_no_strays()
 
     def test_twin_deleted(self, shop: Shop) -> None:
         """A twin that somebody deletes meanwhile is not made again, and what it had comes back."""
@@ -144,7 +144,7 @@ class TestOnTheWay:
             shop.until(lambda: len(shop.pods()) == REPLICAS, f"{REPLICAS} pods")
             assert watched.lowest() >= 1  # what the user's own hand left
             assert watched.highest() <= REPLICAS + SURGE
-        assert not shop.strays()
+        shop.wait_no_strays()
 
 
 def own_replicas(shop: Shop) -> int:
