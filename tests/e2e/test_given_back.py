@@ -131,6 +131,8 @@ class TestOnTheWay:
             shop.unlabel()
             fleet.kill(fleet.names("spot"))
             shop.wait_given_back()
+            # Given back before anybody has seen the nodes go, its dead are Kubernetes' to delete.
+            shop.clear_away_the_dead()
             shop.until(lambda: shop.shape().on_demand == REPLICAS, "all replicas on on-demand")
             assert watched.lowest() >= survivors
         shop.wait_no_strays()
@@ -179,6 +181,8 @@ class TestInNumbers:
             shop.until(lambda: is_back(shop), "web to be given back", deadline_s=60)
             assert watched.lowest() >= self.LEAST
             assert watched.highest() <= self.MOST
+            # What is recorded comes by a watch, and so a little later.
+            shop.until(lambda: shop.pod_uids() <= own_pods(recorder), "all pods to be seen as its own")
         assert own_pods(recorder) == shop.pod_uids()
         assert len(shop.pods()) == self.N
 
