@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import pytest
 
 from e2e.support.controller import Controller
+from e2e.support.nodes import spot_closed
 from e2e.support.shop import Shop
+from splitter.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 
@@ -29,10 +31,11 @@ def mortal(controller: Controller) -> Iterator[Controller]:
 
 
 @pytest.fixture
-def shop(shop: Shop, mortal: Controller) -> Shop:
-    """Return a namespace with `web`, not split."""
+def shop(shop: Shop, mortal: Controller, fleet: Fleet) -> Shop:
+    """Return a namespace with `web`, not split, all of it on on-demand."""
     assert mortal.running
-    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+    with spot_closed(fleet):  # else it might be split as soon as its pods have changed their owner
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
     return shop
 
 
@@ -89,10 +92,7 @@ class TestStopped:
             shop.until(lambda: shop.deployment()["spec"].get("paused"), "half of the way")
             assert mortal.stop() == 0
             before = counts(shop)
-            assert shop.twins() != (
-                2,
-                3,
-            )  # wherever on its way: machines may be busy
+            assert shop.twins() != (2, 3)  # wherever on its way: machines may be busy
             _time_goes_by(shop, "cart")
             assert counts(shop) == before
             mortal.start()

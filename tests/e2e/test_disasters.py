@@ -155,7 +155,7 @@ class TestReport:
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + 1
-        assert not shop.strays()
+        shop.wait_no_strays()
 
     def test_of_giving_back(self, shop: Shop) -> None:
         """All is given back without it, and none is left."""
@@ -172,4 +172,4 @@ class TestReport:
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + 1
         assert shop.snapshot() == before
-        assert not shop.strays()
+        shop.wait_no_strays()

@@ -65,7 +65,7 @@ class TestMark:
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        assert not shop.strays()
+        shop.wait_no_strays()
 
 
 class TestReplace:
@@ -80,7 +80,7 @@ class TestReplace:
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE + REPLICAS
         assert shop.deployments() == {"web"}
-        assert not shop.strays()
+        shop.wait_no_strays()
         assert MARK not in shop.deployment()["metadata"]["annotations"]
 
     def test_with_a_manifest_with_label(self, split_shop: Shop) -> None:
@@ -117,7 +117,7 @@ class TestFlips:
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        assert not shop.strays()
+        shop.wait_no_strays()
 
     def test_of_a_fresh_one(self, shop: Shop) -> None:
         """On and off within a second, five times: in the end it is its user's, as it was."""
@@ -138,7 +138,7 @@ class TestFlips:
             before.annotations,
         )
         assert shop.deployments() == {"web"}
-        assert not shop.strays()
+        shop.wait_no_strays()
 
 
 def others_turn(shop: Shop) -> None:
@@ -169,7 +169,7 @@ class TestParked:
             shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 and nothing else")
             assert watched.lowest() >= REPLICAS
             assert watched.highest_asked() <= REPLICAS + SURGE
-        assert not shop.strays()
+        shop.wait_no_strays()
 
     def test_scaled_up(self, split_shop: Shop) -> None:
         """Scaled up by hand it is drained again, and no pod of the twins goes for it."""

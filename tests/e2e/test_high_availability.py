@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support.controller import SHORT, Controller
-from e2e.support.gateway import Gateway, Write
+from e2e.support.gateway import Gateway, Request, Write
 from e2e.support.namespaces import open_shop
 from e2e.support.placed import POLICY, Placed, needs_placement
 from e2e.support.shop import Shop
@@ -167,6 +167,13 @@ def wait_until_reconciling(replica: Replica, before: int) -> None:
     )
 
 
+def wait_until_looked(replica: Replica) -> None:
+    """Wait until a replica has looked at the Lease once more."""
+    look = Request("GET", LEASE, watches=False, status=HTTPStatus.OK)
+    replica.gateway.requests.clear()
+    wait_until(lambda: look in replica.gateway.requests, what="a look at the Lease", deadline_s=DEADLINE_S)
+
+
 def is_no_write_conflict(shop: Shop) -> bool:
     """Whether nobody took the other's writes for a foreign hand's."""
     shop.wait_posted()
@@ -239,7 +246,8 @@ class TestStopped:
                 reconciling = standby.said.count("reconciling:")
                 began = Instant.now()
                 assert leader.controller.stop() == 0
-                assert pair.leader is not leader  # it has released the Lease: nobody waits for its end
+                # It has released the Lease, so that nobody waits for its end, or says that no answer came.
+                assert pair.leader is not leader or "the lease could not be released" in leader.said
                 pair.tell("stopped; gone", began)
                 wait_until_reconciling(standby, reconciling)
                 pair.tell("stopped; the other reconciles", began)
@@ -287,9 +295,8 @@ class TestPaused:
         assert standby.asked == []
         shop.until(lambda: "standing by" in standby.said, "the other to say that it stands by")
         leader.controller.pause()
-        shop.deploy(
-            "other", replicas=1, ready_after="2s"
-        )  # longer than it takes to look, shorter than the Lease
+        for _ in range(3):  # longer than it takes to renew, shorter than the Lease
+            wait_until_looked(standby)
         leader.controller.resume()
         shop.scale(REPLICAS + 1)
         shop.wait_split(on_demand=2, spot=4)
@@ -363,7 +370,11 @@ class TestCutOff:
             pair.wait_led_by(standby, began)
             shop.wait_split(on_demand=2, spot=3)
             asked = len(leader.asked)
-            assert "not leading any more: the lease was not renewed within 8 s" in leader.said
+            wait_until(
+                lambda: "not leading any more: the lease was not renewed within 8 s" in leader.said,
+                what="the leader to give up by itself",
+                deadline_s=DEADLINE_S,
+            )
             back()
             wait_until(
                 lambda: f"standing by: {pair.holder} leads" in leader.said,

@@ -1,6 +1,11 @@
-"""What a node shows of its machine."""
+"""What a node shows of its machine, and nodes that take no pods for a while."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.machines import Notice
 
 
 def is_hurt(raw: dict[str, Any]) -> bool:
@@ -18,3 +23,17 @@ def is_hurt(raw: dict[str, Any]) -> bool:
         or going
         or silent
     )
+
+
+@contextmanager
+def spot_closed(fleet: Fleet) -> Iterator[None]:
+    """Have no pod put on spot: what is deployed meanwhile stands on on-demand, and has a way to go to spot.
+
+    Else chance decides, and pods that stand where they are wanted only change their owner.
+    """
+    spot = fleet.names("spot")
+    fleet.notice(spot, Notice.CORDON)
+    try:
+        yield
+    finally:
+        fleet.withdraw(spot)

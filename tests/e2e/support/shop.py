@@ -17,7 +17,7 @@ from e2e.support.planted import ANNOTATIONS, in_container
 from splitter.demo.watching import Watch
 from splitter.sandbox import PatchKind, Sandbox
 from splitter.sandbox.asked import Asked
-from splitter.sandbox.errors import ApiError
+from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.recorder import Recorder
 from splitter.sandbox.timeline import Between, Timeline
@@ -436,6 +436,24 @@ class Shop:
                 elif "deletionTimestamp" not in metadata:
                     strangers.add(f"{path.rsplit('/', 1)[-1]}/{metadata['name']}")
         return strangers
+
+    def wait_no_strays(self, name: str = "web") -> None:
+        """Wait until nothing is left that does not hang on the Deployment that has this name now.
+
+        A ReplicaSet without pods goes a moment after the twin that owned it: Kubernetes collects it.
+        """
+        left: set[str] = set()
+
+        def none() -> bool:
+            left.clear()
+            left.update(self.strays(name))
+            return not left
+
+        try:
+            self.until(none, f"all to be gone that is not of {name}")
+        except SandboxError as late:
+            late.add_note(f"still there: {', '.join(sorted(left))}")
+            raise
 
     def record(self) -> Recorder:
         """Return a recorder of this namespace's pods; use it in a `with`."""
