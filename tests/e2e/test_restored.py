@@ -51,7 +51,7 @@ def test_a_deployment(shop: Shop, owners: bool, backwards: bool) -> None:
         shop.unlabel()
         shop.wait_given_back()
         assert watched.lowest(since=began) >= REPLICAS
-    assert shop.strays() == set()
+    shop.wait_no_strays()
 
 
 @WAYS
