@@ -35,16 +35,19 @@ def test_a_restart_forgets_no_start(shop: Shop, controller: Controller, fleet: F
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
 
-    def of_spot() -> dict[str, int]:
-        spot = set(fleet.names("spot"))
-        pods = [pod for pod in shop.pods() if pod["spec"]["nodeName"] in spot]
+    def took(nodes: tuple[str, ...]) -> dict[str, int]:
+        pods = [pod for pod in shop.pods() if pod["spec"]["nodeName"] in nodes]
         return {pod["metadata"]["uid"]: took_s(pod) for pod in pods}
 
-    def all_learned() -> bool:
-        return Counter(of_spot().values()) <= Counter(known(shop).spot.start_s)
+    on_demand, spot = fleet.names("on-demand"), fleet.names("spot")
 
-    shop.until(all_learned, "the starts of all pods on spot to be told")
-    before, pods = known(shop), of_spot()
+    def all_learned() -> bool:
+        told = known(shop)
+        pools = ((on_demand, told.on_demand), (spot, told.spot))
+        return all(Counter(took(nodes).values()) <= Counter(pool.start_s) for nodes, pool in pools)
+
+    shop.until(all_learned, "the starts of all pods to be told")
+    before, pods = known(shop), took(spot)
     assert before.on_demand.start_s
     assert min((*before.on_demand.start_s, *before.spot.start_s)) >= READY_AFTER_S - 1  # whole seconds
 
@@ -52,7 +55,7 @@ def test_a_restart_forgets_no_start(shop: Shop, controller: Controller, fleet: F
     controller.start()
     shop.scale(6)
     shop.wait_split(on_demand=1, spot=5)
-    more = [start_s for uid, start_s in of_spot().items() if uid not in pods]
+    more = [start_s for uid, start_s in took(spot).items() if uid not in pods]
     assert len(more) == 2
     shop.until(lambda: len(known(shop).spot.start_s) >= len(before.spot.start_s) + 2, "two more to be told")
     after = known(shop)
