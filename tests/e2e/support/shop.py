@@ -385,10 +385,9 @@ class Shop:
         """Wait until the twins ask for just that, and their pods stand so, all ready and none beside."""
         wanted = Shape(on_demand, spot, on_demand + spot)
 
-        def is_split() -> bool:
-            if self.twins(name) != (on_demand, spot) or self.shape(name) != wanted:
-                return False
-            return self.is_handed_over(name)
+        def is_split() -> bool:  # the pods last: who has them all keeps them
+            asked = self.twins(name) == (on_demand, spot)
+            return asked and self.is_handed_over(name) and self.shape(name) == wanted
 
         self.until(is_split, f"{name} to be {on_demand} on on-demand and {spot} on spot", deadline_s)
 
