@@ -88,6 +88,11 @@ class Watched:
         """Return the most pods that existed at any moment since then, without those terminating."""
         return self.timeline.highest_total(self._between(since), with_terminating=False)
 
+    def available_on(self, pool: str) -> int:
+        """Return how many pods on machines of a pool are available, as far as the recorder has heard."""
+        on_pool = self._recorder.timeline(labels=self._labels, where=lambda pod: pod.node.startswith(pool))
+        return on_pool.available.at(Instant.now())
+
     def highest_asked(self) -> int:
         """Return the most replicas that were asked for at any moment: what bounds a rollout."""
         return self._asked.highest(self._labels["app"], self.since)
