@@ -14,7 +14,6 @@ from e2e.support.gateway import Gateway, Write, never
 from e2e.support.shop import Shop, Watched
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.timeline import Timeline
-from splitter.sandbox.waiting import wait_until
 
 # There may be a start after each of some dozens of writes on a busy machine.
 DEADLINE_S = 180.0
@@ -29,13 +28,8 @@ class Mortal:
         self.shop = shop
 
     def until(self, look: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-        """Wait for a condition; whenever the controller dies meanwhile, start it again."""
-        wait_until(
-            lambda: self._lives() and bool(look()),
-            what=f"{what} in {self.shop.namespace}",
-            deadline_s=deadline_s,
-            check=self.shop.check,
-        )
+        """Wait for a condition as a shop does; whenever the controller dies meanwhile, start it again."""
+        self.shop.until(lambda: self._lives() and look(), what, deadline_s)
 
     def dies_at(self, fatal: Callable[[Write], bool]) -> None:
         """Have it die from now on at those of its writes to the shop that are picked."""
