@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support.account import api_of
 from e2e.support.controller import SHORT, Controller, install
 from e2e.support.database import Database
 from e2e.support.external_signals import Status
@@ -15,7 +16,7 @@ from e2e.support.nodes import is_hurt
 from e2e.support.shop import DEADLINE_S, Shop
 from e2e.support.stage import Stage, real_nodes, staged
 from e2e.support.terminal import Terminal
-from splitter.sandbox import Sandbox
+from splitter.sandbox import ApiError, Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.nodes import NODES
 from splitter.sandbox.waiting import wait_until
@@ -118,7 +119,17 @@ def viewer(sandbox: Sandbox, shop: Shop, tmp_path: Path) -> Terminal:
     sandbox.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
     path = f"/api/v1/namespaces/{shop.namespace}/serviceaccounts/viewer"
     wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=DEADLINE_S)
-    return Terminal(sandbox.service_account_kubeconfig(shop.namespace, "viewer"), tmp_path)
+    kubeconfig = sandbox.service_account_kubeconfig(shop.namespace, "viewer")
+    theirs = api_of(kubeconfig)
+
+    def may_look() -> bool:
+        try:
+            return theirs.find(f"/apis/splitter.io/v1alpha1/namespaces/{shop.namespace}/splits") is not None
+        except ApiError:  # the authorizer hears of a binding by a watch
+            return False
+
+    wait_until(may_look, what="the binding to count", deadline_s=DEADLINE_S)
+    return Terminal(kubeconfig, tmp_path)
 
 
 @pytest.hookimpl(wrapper=True)

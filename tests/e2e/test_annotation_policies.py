@@ -186,7 +186,17 @@ def server(sandbox: Sandbox) -> Iterator[Server]:
     wait_until(one.is_in_force, what="the policies to be in force", deadline_s=DEADLINE_S)
     yield one
     sandbox.kubectl("delete", "-f", str(FILE))
+    wait_gone(one)
     sandbox.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def wait_gone(server: Server) -> None:
+    """Wait until nobody refuses a bad value any more: an API server hears of it by a watch."""
+    wait_until(
+        lambda: steadily(lambda: not server.annotated(server.deployment, WRONG)),
+        what="the policies to be gone",
+        deadline_s=DEADLINE_S,
+    )
 
 
 def sentences(annotations: Mapping[str, str], *, of_namespace: bool = False) -> str:
@@ -283,11 +293,7 @@ class TestNobodyIsLockedOut:
         bad = {"splitter.io/soak": "5 minutes", "splitter.io/colour": "red"}
         body = manifest("old", 0, annotations=bad, labels={"splitter.io/split": "yes"})
         with without_policies(sandbox):
-            wait_until(
-                lambda: steadily(lambda: not server.annotated(server.deployment, WRONG)),
-                what="the policies to be gone",
-                deadline_s=DEADLINE_S,
-            )
+            wait_gone(server)
             server.kubectl("apply", "-f", "-", stdin=json.dumps(body))
         path = f"{server.apps}/deployments/old"
         wait_until(server.is_in_force, what="the policies to be in force again", deadline_s=DEADLINE_S)

@@ -173,9 +173,12 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
         shop.wait_split(on_demand=1, spot=3)
         guard = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/web-guard"
         shop.until(partial(sandbox.api.find, guard), "the guard")
+        shop.wait_steady()  # from here on nobody writes what is read and then replaced
         names = {
             "parked": shop.replica_sets("web")[0]["metadata"]["name"],
-            "of_twin": shop.replica_sets("web-spot")[0]["metadata"]["name"],
+            "of_twin": next(
+                rs["metadata"]["name"] for rs in shop.replica_sets("web-spot") if rs["spec"]["replicas"]
+            ),
             "attached": shop.replica_sets("plain")[0]["metadata"]["name"],
             "pod": shop.pods("plain")[0]["metadata"]["name"],
             "daemon": shop.pods("daemonset")[0]["metadata"]["name"],

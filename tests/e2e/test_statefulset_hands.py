@@ -112,6 +112,16 @@ def apply_as(database: Database, manager: str, what: JsonObject) -> None:
     shop.sandbox.api.patch(path, what, kind=PatchKind.APPLY, field_manager=manager)
 
 
+def replace(database: Database, what: JsonObject) -> None:
+    """Replace the whole object, as `kubectl replace` does.
+
+    Not by kubectl, which reads its version first, and is refused where its controller has written since.
+    """
+    path = f"/apis/apps/v1/namespaces/{database.shop.namespace}/statefulsets/{what['metadata']['name']}"
+    query = {"fieldManager": "kubectl-replace"}
+    database.shop.sandbox.api.request("PUT", path, query=query, body=what)
+
+
 def write_conflicts(database: Database) -> int:
     """Count the write conflicts that the Split remembers."""
     return len(database.status().get("writeConflicts", ()))
@@ -146,7 +156,7 @@ class TestWriteConflicts:
         database.label()
         database.wait_split(on_demand=2, spot=1)
         with database.watch() as watched:
-            database.shop.kubectl("replace", "-f", "-", stdin=json.dumps(manifest(4)))
+            replace(database, manifest(4))
             database.wait_given_back()
             assert watched.lowest() >= 3
         assert database.source()["spec"]["replicas"] == 4

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from e2e.support.database import Database
+from e2e.support.shop import Watched
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Notice
@@ -37,6 +38,7 @@ def test_a_quorum_outlives_every_outage_without_notice(
             whole_s = watched.timeline.seconds_below(MEMBERS, Between(gone, Instant.now()))
             record_property("StatefulSet by twins, all spot lost: whole again after, s", whole_s)
             quorum.shop.until(lambda: not quorum.shop.bound_to_vanished(), "the dead to be cleared away")
+            quorum.shop.until(lambda: is_recorded(watched), "the recorder to have heard of all")
             returned = Instant.now()
             fleet.restore(spot)
             quorum.wait_split(on_demand=3, spot=2)
@@ -58,11 +60,17 @@ def test_with_notice_nobody_is_missing(
         database.shop.until(lambda: covers(database), "cover on on-demand")
         took_s = Instant.now().monotonic_s - said.monotonic_s
         record_property("StatefulSet by twins, all spot announced to go: covered after, s", took_s)
+        database.shop.until(lambda: is_recorded(watched), "the recorder to have heard of the cover")
         fleet.kill(spot)
         database.shop.until(lambda: not database.shop.bound_to_vanished(), "the dead to be cleared away")
         fleet.restore(spot)
         database.wait_split(on_demand=3, spot=2)
         assert watched.lowest() >= MEMBERS
+
+
+def is_recorded(watched: Watched) -> bool:
+    """Whether on-demand has all members in what is recorded: that comes by a watch, a little later."""
+    return watched.available_on("on-demand") >= MEMBERS
 
 
 def covers(database: Database) -> bool:

@@ -120,7 +120,7 @@ class TestLife:
         split.until(lambda: split.status()["reason"] == "TemplateSetChanged", "the word about the set")
         split.set_image("web:2")
         wait_rolled(split, grace=9)
-        assert set(split.images()) == {"web:2"}
+        split.until(lambda: set(split.images()) == {"web:2"}, "web:2 on both twins")
 
     def test_deleted(self, split: Shop, own_set: TemplateSet) -> None:
         """The twins stay as they are and go on being scaled; written again, all is well."""

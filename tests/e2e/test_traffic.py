@@ -76,11 +76,11 @@ def test_lost_requests_are_told(stage: Stage) -> None:
     shop.deploy(replicas=REPLICAS, template=spec)
     node_status = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in shop.pods()}
     assert list(node_status.values()).count(doomed) == 2
-    with machines.traffic(shop.namespace, "web", rate=60, timeout_s=1) as traffic:
+    with machines.traffic(shop.namespace, "web", rate=60, timeout_s=PATIENCE_S) as traffic:
         began = machines.lose(doomed)
         shop.until(lambda: not is_ready(shop.sandbox.api.get(f"{NODES}/{doomed}")), "the Node to be NotReady")
     failures = traffic.stop().failures
     # A connection that is kept may by chance lead to a machine that lives.
     assert {"pod", "service"} <= {failure.way for failure in failures}
     assert [str(failure) for failure in failures if node_status.get(failure.pod) != doomed] == []
-    assert failures[0].at >= began.wall_s - 1  # one that the dying machine did not answer any more
+    assert failures[0].at >= began.wall_s - PATIENCE_S  # one that the dying machine did not answer any more

@@ -155,8 +155,12 @@ class TestNothing:
                 lambda name=name: crowd.shop.shape(name).on_demand == REPLICAS,  # type: ignore[misc]
                 f"on-demand to hold all of {name}",
             )
-        # Until then the cluster is not unchanged: Kubernetes collects the dead 40 to 60 s later.
-        crowd.shop.until(lambda: not terminating(crowd.shop), "the dead to be collected")
+        # Until then the cluster is not unchanged: Kubernetes collects the dead 40 to 60 s later. Those that
+        # nobody has told to end yet as well.
+        crowd.shop.until(
+            lambda: not terminating(crowd.shop) and not crowd.shop.bound_to_vanished(),
+            "the dead to be collected",
+        )
         crowd.settle(SETTLED_S)
         crowd.outlast(QUIET_S)
         assert crowd.everything == []

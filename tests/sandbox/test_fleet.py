@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from splitter.sandbox import Between, Instant, Notice, Sandbox, SandboxError
+from splitter.sandbox.following import Follower
 from splitter.sandbox.recording import NodeChange
 from splitter.sandbox.waiting import wait_until
 
@@ -39,6 +40,12 @@ def condition(raw: JsonObject, kind: str) -> str:
     """Return the status of a condition, "" when there is none."""
     collected = [each["status"] for each in raw["status"].get("conditions", []) if each["type"] == kind]
     return collected[0] if collected else ""
+
+
+def became(raw: JsonObject, kind: str) -> str:
+    """Return since when a condition is as it is."""
+    [since] = [one["lastTransitionTime"] for one in raw["status"]["conditions"] if one["type"] == kind]
+    return str(since)
 
 
 def pods(sandbox: Sandbox, namespace: str) -> list[JsonObject]:
@@ -92,14 +99,13 @@ class TestPods:
         assert machines
         with sandbox.record(namespace) as recorder:
             began = Instant.now()
-            available(deploy(8, nodes={"test": namespace}), 8)
+            available(deploy(16, nodes={"test": namespace}), 16)
         seen = recorder.timeline(namespace, {"app": "web"})
         first = seen.available.seconds_until_at_least(1, began)
-        last = seen.available.seconds_until_at_least(8, began)
         assert first is not None
-        assert last is not None
         assert first >= 1.9
-        assert last - first > 0.2
+        # By KWOK's clock, in seconds: whoever stands still meanwhile sees all of them at one moment.
+        assert len({became(pod, "Ready") for pod in pods(sandbox, namespace)}) > 1
 
     def test_wait_as_long_as_their_annotations_say(
         self,
@@ -134,14 +140,23 @@ class TestPods:
     ) -> None:
         """It cannot be pulled, and then waits in ImagePullBackOff for ever."""
         assert machines
-        deploy(1, nodes={"test": namespace}, image="web:bad")
+        reasons: list[str] = []
 
-        def reasons() -> list[str]:
-            statuses = [pod["status"].get("containerStatuses") or [] for pod in pods(sandbox, namespace)]
-            return [status["state"]["waiting"]["reason"] for group in statuses for status in group]
+        def see(at: Instant, raw: JsonObject, *, deleted: bool) -> None:
+            del at, deleted
+            statuses = raw["status"].get("containerStatuses") or []
+            reasons.extend(status["state"]["waiting"]["reason"] for status in statuses)
 
-        wait_until(lambda: reasons() == ["ErrImagePull"], what="the pull to fail", deadline_s=30)
-        wait_until(lambda: reasons() == ["ImagePullBackOff"], what="the back-off", deadline_s=30)
+        # Every change, not what happens to be there at a look: the first reason stands for 2 s.
+        follower = Follower(sandbox.api, f"/api/v1/namespaces/{namespace}/pods", see)
+        follower.start()
+        try:
+            follower.wait_for_first_list()
+            deploy(1, nodes={"test": namespace}, image="web:bad")
+            wait_until(lambda: "ImagePullBackOff" in reasons, what="the back-off", deadline_s=60)
+        finally:
+            follower.stop()
+        assert list(dict.fromkeys(reasons)) == ["ErrImagePull", "ImagePullBackOff"]
 
     def test_a_crashing_image_never_becomes_ready(
         self, sandbox: Sandbox, namespace: str, machines: tuple[str, ...], deploy: Deploy
@@ -334,10 +349,15 @@ class TestLosing:
                 path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
                 return str(sandbox.api.get(path)["spec"]["renewTime"])
 
-            lost, other = renewed(machines[0]), renewed(machines[1])
-            wait_until(
-                lambda: renewed(machines[1]) > other, what="another machine's heartbeat", deadline_s=30
-            )
+            def wait_for_another() -> None:
+                other = renewed(machines[1])
+                wait_until(
+                    lambda: renewed(machines[1]) > other, what="another machine's heartbeat", deadline_s=30
+                )
+
+            wait_for_another()  # KWOK hears by a watch that it is lost: one of its own may come meanwhile
+            lost = renewed(machines[0])
+            wait_for_another()
             assert renewed(machines[0]) == lost
         seen = [
             change.node.running

@@ -2,7 +2,8 @@
 
 from e2e.support.controller import SHORT
 from e2e.support.refusals import condition
-from e2e.support.shop import Shop
+from e2e.support.shop import Shop, manifest
+from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
 
 GRACE_S = float(SHORT["GRACE_S"])
@@ -46,6 +47,14 @@ def quota(shop: Shop, pods: int) -> None:
 
 
 def quota_used(shop: Shop) -> bool:
-    """Whether the quota controller has counted what is there."""
+    """Whether the quota of ReplicaSets is counted, and no more of them are let pass."""
     raw = shop.sandbox.api.get(f"/api/v1/namespaces/{shop.namespace}/resourcequotas/few")
-    return bool(raw.get("status", {}).get("used"))
+    if not raw.get("status", {}).get("used"):
+        return False
+    one_more = {**manifest("one-more", 0), "kind": "ReplicaSet"}
+    del one_more["spec"]["strategy"]
+    try:
+        shop.dry_run(one_more)
+    except ApiError as refusal:  # the API server follows quotas by a watch
+        return "exceeded quota" in str(refusal)
+    return False

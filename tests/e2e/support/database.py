@@ -129,11 +129,11 @@ class Database:
     def wait_split(self, on_demand: int, spot: int) -> None:
         """Wait until the pods stand as said, all ready, none beside, and the twins ask for just that."""
         wanted = Shape(on_demand, spot, on_demand + spot)
-        self.shop.until(
+        self.shop.until(  # the pods last: before the source is at 0 one of its own may stand for a member
             lambda: (
-                self.twins() == (on_demand, spot)
+                self.source()["spec"]["replicas"] == 0
+                and self.twins() == (on_demand, spot)
                 and self.shop.shape(NAME) == wanted
-                and self.source()["spec"]["replicas"] == 0
             ),
             f"{NAME} to be {on_demand} on on-demand and {spot} on spot",
         )

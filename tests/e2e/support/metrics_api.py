@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from splitter.sandbox import Sandbox
+from splitter.sandbox import ApiError, Sandbox
 from splitter.sandbox.metrics_server import api_service, service_on_loopback
 from splitter.sandbox.nodes import NODES
 from splitter.sandbox.ports import LOOPBACK
@@ -91,8 +91,15 @@ class MetricsApi:
         for name in _API_SERVICES:
             kubectl("wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=60s")
         paths = (f"{_ROOT}/namespaces/default/pods", f"{_QUEUES_ROOT}/namespaces/default/{_QUEUE}")
+
+        def are_served() -> bool:
+            try:
+                return all(self._sandbox.api.find(path) is not None for path in paths)
+            except ApiError:  # 503: that it is available stands in its status before requests are passed on
+                return False
+
         wait_until(
-            lambda: all(self._sandbox.api.find(path) is not None for path in paths),
+            are_served,
             what="the API server to pass requests for metrics on",
             deadline_s=_READY_DEADLINE_S,
             check=self._sandbox.check,

@@ -28,7 +28,7 @@ class Mortal:
         self.shop = shop
 
     def until(self, look: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-        """Wait for a condition; whenever the controller dies meanwhile, start it again."""
+        """Wait for a condition as a shop does; whenever the controller dies meanwhile, start it again."""
         self.shop.until(lambda: self._lives() and look(), what, deadline_s)
 
     def dies_at(self, fatal: Callable[[Write], bool]) -> None:

@@ -88,6 +88,11 @@ class Watched:
         """Return the most pods that existed at any moment since then, without those terminating."""
         return self.timeline.highest_total(self._between(since), with_terminating=False)
 
+    def available_on(self, pool: str) -> int:
+        """Return how many pods on machines of a pool are available, as far as the recorder has heard."""
+        on_pool = self._recorder.timeline(labels=self._labels, where=lambda pod: pod.node.startswith(pool))
+        return on_pool.available.at(Instant.now())
+
     def highest_asked(self) -> int:
         """Return the most replicas that were asked for at any moment: what bounds a rollout."""
         return self._asked.highest(self._labels["app"], self.since)
@@ -385,10 +390,9 @@ class Shop:
         """Wait until the twins ask for just that, and their pods stand so, all ready and none beside."""
         wanted = Shape(on_demand, spot, on_demand + spot)
 
-        def is_split() -> bool:
-            if self.twins(name) != (on_demand, spot) or self.shape(name) != wanted:
-                return False
-            return self.is_handed_over(name)
+        def is_split() -> bool:  # the pods last: who has them all keeps them
+            asked = self.twins(name) == (on_demand, spot)
+            return asked and self.is_handed_over(name) and self.shape(name) == wanted
 
         self.until(is_split, f"{name} to be {on_demand} on on-demand and {spot} on spot", deadline_s)
 
