@@ -82,6 +82,7 @@ def owned(shop: Shop) -> Iterator[Windows]:
     windows = Windows()
     follower = Follower(shop.sandbox.api, f"/api/v1/namespaces/{shop.namespace}/pods", windows.changed)
     follower.start()
+    follower.wait_for_first_list()
     try:
         yield windows
     finally:
@@ -141,6 +142,7 @@ class TestPods:
             record_property(f"{N} pods given back; after, s", Instant.now().monotonic_s - began)
             assert watched.lowest() == watched.highest() == N
             assert addresses.lost == frozenset()
+            shop.until(lambda: len(windows.seconds) >= 2 * N, "both changes of each pod's owner to be seen")
         assert len(windows.seconds) == 2 * N
         for seconds in windows.seconds:
             record_property(f"a pod of {N} has no owner, s", seconds)

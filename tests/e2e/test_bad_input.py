@@ -49,7 +49,8 @@ class TestLabel:
         """A Deployment whose label says `twin` is no source and no twin of anybody's: nothing happens."""
         shop.deploy(replicas=REPLICAS, labels={LABEL: "twin"})
         before = Untouched(shop)
-        shop.deploy(name="cart", replicas=REPLICAS, labels={LABEL: "enabled"}, annotations=ASKED)
+        # Not `deploy`: taken over as soon as it is rolled out, it is not seen rolled out by who looks later.
+        shop.apply(manifest("cart", REPLICAS, labels={LABEL: "enabled"}, annotations=ASKED))
         shop.wait_split(on_demand=1, spot=2, name="cart")  # so splitter has had its turn
         assert shop.deployments() == {"web", "cart", "cart-on-demand", "cart-spot"}
         assert shop.split() is None
@@ -182,6 +183,8 @@ class TestRollout:
             patch = json.dumps({"spec": {"template": {"metadata": {"annotations": never}}}})
             shop.kubectl("patch", "deployment", "web", "--patch", patch)
             shop.until(lambda: len(shop.pods()) == REPLICAS + SURGE, "the surge of the rollout")
+            # Its controller notes the new revision on it beside the first pods, and counts them after that.
+            shop.until(lambda: shop.deployment()["status"]["updatedReplicas"] == SURGE, "it to be noted")
             shop.label()
             before = Untouched(shop)
             assert shop.says("RolloutInProgress", f"{REPLICAS} wanted")["state"] == "Held"

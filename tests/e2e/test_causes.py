@@ -24,6 +24,7 @@ def split(shop: Shop) -> None:
     shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
+    shop.wait_steady()  # a twin that its controller has not seen yet would be rolled first
 
 
 def patch_template(shop: Shop, template: Mapping[str, Any]) -> None:
@@ -112,6 +113,7 @@ class TestQuota:
         shop.label()
         shop.wait_split(on_demand=REPLICAS, spot=0)
         quota(shop, REPLICAS)
+        shop.until(lambda: steadily(lambda: pods_refused(shop, "exceeded quota")), "the quota to be in force")
         with shop.watch() as watched:
             shop.annotate(on_demand_base="1")
             reported(shop, "QuotaExceeded", "replicas of web-spot are refused by a quota")
@@ -124,14 +126,14 @@ class TestQuota:
             assert watched.highest() <= REPLICAS + SURGE
 
 
-def pods_refused(shop: Shop) -> bool:
-    """Whether the API server refuses a pod that is like those of `web`."""
+def pods_refused(shop: Shop, words: str) -> bool:
+    """Whether the API server refuses a pod that is like those of `web`, in these words."""
     template = manifest("web", 1)["spec"]["template"]
     pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "tried"}}
     try:
         shop.dry_run(pod)
     except ApiError as refusal:
-        return "violates PodSecurity" in str(refusal)
+        return words in str(refusal)
     return False
 
 
@@ -142,7 +144,10 @@ class TestRefused:
         """The words of the policy are passed on, and nothing moves."""
         split(shop)
         shop.sandbox.kubectl("label", "namespace", shop.namespace, f"{ENFORCE}=restricted")
-        shop.until(lambda: steadily(lambda: pods_refused(shop)), "the standard to be enforced")
+        shop.until(
+            lambda: steadily(lambda: pods_refused(shop, "violates PodSecurity")),
+            "the standard to be enforced",
+        )
         shop.scale(6)
         words = "2 of 5 replicas of web-spot are refused by the API server: violates PodSecurity"
         reported(shop, "PodsRefused", words)

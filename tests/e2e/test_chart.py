@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, Helm, UninstallJob
+from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, UNINSTALL, Helm, UninstallJob
 from e2e.support.installed import running, settings, wait_available
 from e2e.support.namespaces import GOING_S, open_shop
 from e2e.support.planted import PLANTED
@@ -24,7 +24,6 @@ N = 3
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/splits.splitter.io"
 INSTALL = ("install", RELEASE, str(CHART), "--namespace", NAMESPACE)
 UPGRADE = ("upgrade", RELEASE, str(CHART), "--namespace", NAMESPACE)
-UNINSTALL = ("uninstall", RELEASE, "--namespace", NAMESPACE)
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +104,8 @@ class TestLife:
         with running(cluster, tmp_path) as controller:
             for shop in open_shop(cluster, controller, "left"):
                 split(shop)
-                with shop.watch() as watched, installed.begin(*UNINSTALL) as leaving:
-                    job = UninstallJob(cluster)
-                    job.wait()
+                job = UninstallJob(cluster)
+                with shop.watch() as watched, job.begun(installed) as leaving:
                     assert cluster.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/splitter")
                     answer = job.play(tmp_path, code=0)
                     assert "label removed from deployment left/web" in answer.stdout
@@ -135,8 +133,9 @@ class TestLife:
             for shop in open_shop(cluster, controller, "held"):
                 split(shop)
                 controller.stop()
-                with installed.begin(*UNINSTALL) as leaving:
-                    answer = UninstallJob(cluster).play(tmp_path, code=4)
+                job = UninstallJob(cluster)
+                with job.begun(installed) as leaving:
+                    answer = job.play(tmp_path, code=4)
                     assert "not given back within 1 s: held/web" in answer.stderr
                     _, err = leaving.communicate(timeout=90)
                 assert leaving.returncode != 0

@@ -8,6 +8,8 @@ controller and Helm go their own way.
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from e2e.support.shop import DEADLINE_S, JsonObject
@@ -19,6 +21,9 @@ from splitter.sandbox.waiting import wait_until
 CHART = bundled_path("manifests/helm/splitter")
 RELEASE, NAMESPACE = "splitter", "splitter-system"
 KEEP = "helm.sh/resource-policy"
+UNINSTALL = ("uninstall", RELEASE, "--namespace", NAMESPACE)
+# No notice: it says nothing about where a node is going.
+_NO_NEW_PODS = "example.com/no-new-pods"
 
 
 class Helm:
@@ -60,6 +65,21 @@ class UninstallJob:
     def __init__(self, cluster: Sandbox) -> None:
         self._cluster = cluster
         self._pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+    @contextmanager
+    def begun(self, helm: Helm) -> Iterator[subprocess.Popen[str]]:
+        """Start `helm uninstall`, and yield it when the Job's pod is held.
+
+        Before that the pod finds no node: on one the sandbox completes it within seconds.
+        """
+        fleet = self._cluster.fleet
+        fleet.notice(fleet.names(), taint=_NO_NEW_PODS)
+        with helm.begin(*UNINSTALL) as leaving:
+            try:
+                self.wait()
+            finally:
+                fleet.withdraw(fleet.names(), taint=_NO_NEW_PODS)
+            yield leaving
 
     def wait(self) -> JsonObject:
         """Wait for the Job's pod, keep the sandbox from completing it, and return it."""
