@@ -143,7 +143,7 @@ class TestFlips:
 
 def others_turn(shop: Shop) -> None:
     """Let splitter do something else from its beginning to its end, so that it has had its turn here."""
-    shop.deploy("cart", replicas=1, labels={LABEL: "enabled"})
+    shop.apply(manifest("cart", 1, labels={LABEL: "enabled"}))  # rolled out it is taken over at once
     shop.wait_split(on_demand=0, spot=1, name="cart")
     shop.delete("cart")
     shop.until(lambda: not shop.strays() and not shop.pods("cart"), "cart to be gone")
