@@ -51,7 +51,8 @@ def test_a_deployment(shop: Shop, owners: bool, backwards: bool) -> None:
         shop.unlabel()
         shop.wait_given_back()
         assert watched.lowest(since=began) >= REPLICAS
-    assert shop.strays() == set()
+    # Garbage collection takes what the twins owned, a little after the twins.
+    shop.until(lambda: not shop.strays(), "what the twins owned to go")
 
 
 @WAYS
