@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from splitter.demo.watching import Watch
 from splitter.sandbox import Between, Instant, Notice, Sandbox, SandboxError
 from splitter.sandbox.recording import NodeChange
 from splitter.sandbox.waiting import wait_until
@@ -134,14 +135,16 @@ class TestPods:
     ) -> None:
         """It cannot be pulled, and then waits in ImagePullBackOff for ever."""
         assert machines
-        deploy(1, nodes={"test": namespace}, image="web:bad")
+        said: list[str] = []  # from a watch: the first word stands for two seconds only
 
-        def reasons() -> list[str]:
-            statuses = [pod["status"].get("containerStatuses") or [] for pod in pods(sandbox, namespace)]
-            return [status["state"]["waiting"]["reason"] for group in statuses for status in group]
+        def see(_at: Instant, pod: JsonObject, _deleted: bool) -> None:
+            statuses = pod["status"].get("containerStatuses") or []
+            said.extend(status["state"]["waiting"]["reason"] for status in statuses)
 
-        wait_until(lambda: reasons() == ["ErrImagePull"], what="the pull to fail", deadline_s=30)
-        wait_until(lambda: reasons() == ["ImagePullBackOff"], what="the back-off", deadline_s=30)
+        with Watch(sandbox.api, f"/api/v1/namespaces/{namespace}/pods", see):
+            deploy(1, nodes={"test": namespace}, image="web:bad")
+            wait_until(lambda: "ImagePullBackOff" in said, what="the back-off", deadline_s=30)
+        assert list(dict.fromkeys(said)) == ["ErrImagePull", "ImagePullBackOff"]
 
     def test_a_crashing_image_never_becomes_ready(
         self, sandbox: Sandbox, namespace: str, machines: tuple[str, ...], deploy: Deploy
@@ -334,10 +337,15 @@ class TestLosing:
                 path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
                 return str(sandbox.api.get(path)["spec"]["renewTime"])
 
-            lost, other = renewed(machines[0]), renewed(machines[1])
-            wait_until(
-                lambda: renewed(machines[1]) > other, what="another machine's heartbeat", deadline_s=30
-            )
+            def heartbeat() -> None:
+                before = renewed(machines[1])
+                wait_until(
+                    lambda: renewed(machines[1]) > before, what="another machine's heartbeat", deadline_s=30
+                )
+
+            heartbeat()  # KWOK hears of the loss a little later, and may be about to send one
+            lost = renewed(machines[0])
+            heartbeat()
             assert renewed(machines[0]) == lost
         seen = [
             change.node.running
