@@ -50,6 +50,9 @@ def kept(sandbox: Sandbox, controller: Controller) -> Iterator[None]:
     )
     yield
     sandbox.kubectl("delete", "-f", POLICY)
+    wait_until(
+        lambda: steadily(lambda: not refusal(sandbox)), what="the policy to be gone", deadline_s=DEADLINE_S
+    )
 
 
 def test_it_goes_when_all_is_given_back(sandbox: Sandbox, shop: Shop, admin: Terminal) -> None:

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from e2e.support.controller import SHORT, Controller
 from e2e.support.namespaces import open_shop
 from e2e.support.prometheus_server import Prometheus
-from e2e.support.shop import Shop
+from e2e.support.shop import JsonObject, Shop, manifest
 from report.shown import served
 from splitter.core.model import Note
 from splitter.core.names import Key
@@ -39,6 +39,7 @@ SHORT_SOAK_S = float(SHORT["SOAK_S"])
 SECRET = "correct-horse-battery-staple"
 _NUMBERS = itertools.count()
 OF_WEB = 'kind="Deployment",name="web"'
+SLOW_S = 2.5  # of SplitterReactionSlow
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,12 @@ def test_a_loss_and_a_return(split: Seen, fleet: Fleet) -> None:
     assert 0 < took_s / reactions <= outage_s
     p99_s = prometheus.value("splitter:reaction_seconds:p99_1h") or 0
     assert 0 < p99_s <= outage_s
+    # Whoever stood still for some seconds on a busy machine was slow, and is to be told so.
+    rightly = {"SplitterReactionSlow"} if p99_s > SLOW_S else set()
     states = prometheus.alerts()
-    assert "firing" not in {states[name] for name in states if name.startswith("Splitter")}, states
+    assert {
+        name for name, state in states.items() if name.startswith("Splitter") and state == "firing"
+    } <= rightly, states
 
 
 def test_alerts_fire_and_end(split: Seen) -> None:
@@ -174,8 +179,9 @@ def test_alerts_fire_and_end(split: Seen) -> None:
 def test_series_go_with_the_workload(split: Seen) -> None:
     """Given back or deleted, a workload leaves no series; what is served is what the reference lists."""
     shop = split.shop
+    # Not `deploy`: by the time of a look they may be taken over, and so not rolled out any more.
     for name in ("cart", "gone"):
-        shop.deploy(name, replicas=2, surge=SURGE, labels={"splitter.io/split": "enabled"})
+        shop.apply(manifest(name, 2, surge=SURGE, labels={"splitter.io/split": "enabled"}))
     for name in ("cart", "gone"):
         shop.wait_split(on_demand=0, spot=2, name=name)
     families = list(text_string_to_metric_families(split.scraped()))
@@ -212,10 +218,18 @@ def test_the_log_of_a_pass(split: Seen, fleet: Fleet) -> None:
     node = next(node for node in shop.nodes() if node.startswith("spot"))
     fleet.notice(node)
     shop.until(lambda: shop.available_off(node) >= REPLICAS, f"{REPLICAS} replicas beside {node}")
-    whole, _, _ = split.controller.said().rpartition("\n")  # the last line may be half written
-    lines = [json.loads(line) for line in whole.splitlines()]
-    reconciles = [line for line in lines if line["message"] == "reconciled"]
-    ours = [line for line in reconciles if line["workload"] == f"{shop.namespace}/web"]
+
+    def reconciles() -> list[JsonObject]:
+        whole, _, _ = split.controller.said().rpartition("\n")  # the last line may be half written
+        lines = [json.loads(line) for line in whole.splitlines()]
+        of_all = [line for line in lines if line["message"] == "reconciled"]
+        return [line for line in of_all if line["workload"] == f"{shop.namespace}/web"]
+
+    def answered() -> list[JsonObject]:
+        return [line for line in reconciles() if line["reason"] == "SpotInterrupted" and line["actions"]]
+
+    shop.until(answered, "the line on the answer, which is written after the answer")
+    ours, answers = reconciles(), answered()
     assert len(ours) > 5
     fields = {
         "time",
@@ -230,8 +244,6 @@ def test_the_log_of_a_pass(split: Seen, fleet: Fleet) -> None:
         "took_ms",
     }
     assert {frozenset(line) for line in ours} == {frozenset({*fields, "because"})}
-    answers = [line for line in ours if line["reason"] == "SpotInterrupted" and line["actions"]]
-    assert answers
     assert {line["level"] for line in answers} <= {"WARNING", "INFO"}
     assert SECRET not in split.controller.said()
     assert "containers" not in split.controller.said()

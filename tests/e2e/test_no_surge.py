@@ -26,6 +26,11 @@ def test_without_surge_the_floor_is_what_may_be_unavailable(shop: Shop, fleet: F
         assert watched.highest() <= REPLICAS + 1
     fleet.kill(fleet.names("spot"))
     shop.until(lambda: shop.shape().on_demand >= REPLICAS, "on-demand to hold all")
+    # Spot is asked for one more by then. Whatever else replaces its dead pods is one too many until it goes.
+    shop.until(
+        lambda: shop.twins() == (REPLICAS, 1) and shop.shape().total == REPLICAS + 1,
+        "all but one of spot's replicas to go",
+    )
     shop.until(lambda: shop.bound_to_vanished() == 0, "the pods of the vanished nodes to go")
     with shop.watch() as watched:
         fleet.restore(fleet.names("spot"))

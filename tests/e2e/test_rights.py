@@ -96,9 +96,9 @@ def seen(
             controller.start()
 
 
-def live(shop: Shop, fleet: Fleet) -> None:
+def live(seen: Seen, fleet: Fleet) -> None:
     """Take a workload over, lose its spot nodes while its new image is broken, mend it, give it back."""
-    spot = fleet.names("spot")
+    shop, spot = seen.shop, fleet.names("spot")
     shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED, image="web:0")
     shop.set_image(GOOD)
     shop.wait_rolled_out()
@@ -109,7 +109,11 @@ def live(shop: Shop, fleet: Fleet) -> None:
     )
     shop.until(lambda: len(shop.replica_sets()) == 1, "the revision before the last to go")
     fleet.notice(busy := next(node for node in shop.nodes() if node in spot), Notice.TAINT)
-    shop.until(lambda: any(COST in annotations(pod) for pod in shop.pods()), "the doomed ones to be marked")
+    # By what was written: who is marked is let go soon, and nobody else is marked after that.
+    shop.until(
+        lambda: any(write.kind == "pods" and COST in write.body for write in seen.gateway.writes),
+        "the doomed ones to be marked",
+    )
     fleet.withdraw(busy)
     shop.wait_split(on_demand=1, spot=3)
     shop.set_image(BAD)
@@ -126,12 +130,6 @@ def live(shop: Shop, fleet: Fleet) -> None:
     shop.until(lambda: not shop.sandbox.api.list(budgets), "the guard to go")
     shop.unlabel()
     shop.wait_given_back()
-
-
-def annotations(pod: JsonObject) -> JsonObject:
-    """Return a pod's annotations."""
-    raw: JsonObject = pod["metadata"].get("annotations", {})
-    return raw
 
 
 def live_as_database(database: Database, fleet: Fleet) -> None:
@@ -218,7 +216,7 @@ def with_a_broken_set(shop: Shop) -> None:
 @needs_placement
 def test_each_right_is_used_and_no_other(seen: Seen, fleet: Fleet) -> None:
     """What a life asks for is what rbac.yaml gives: nothing is missing from it, nothing in it is idle."""
-    live(seen.shop, fleet)
+    live(seen, fleet)
     live_as_database(Database(seen.shop), fleet)
     live_as_placed(seen, fleet)
     with_a_claim(seen.shop)

@@ -19,8 +19,8 @@ REFUSED = "no new images on spot today"
 
 @pytest.fixture
 def shop(shop: Shop) -> Shop:
-    """Return a namespace with `web`, split into 2 + 3, that gives a roll up after 5 seconds."""
-    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED, image=GOOD, progressDeadlineSeconds=5)
+    """Return a namespace with `web`, split into 2 + 3."""
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED, image=GOOD)
     shop.label()
     shop.wait_split(on_demand=2, spot=3)
     return shop
@@ -37,6 +37,12 @@ def twin_image(shop: Shop, pool: str) -> str:
     return raw
 
 
+def deadline_s(shop: Shop, pool: str) -> int:
+    """Return after how many seconds without progress a twin's roll is given up."""
+    raw: int = shop.deployment(f"web-{pool}")["spec"]["progressDeadlineSeconds"]
+    return raw
+
+
 def generation(shop: Shop, pool: str) -> int:
     """Return what each change of a twin's spec adds one to."""
     raw: int = shop.deployment(f"web-{pool}")["metadata"]["generation"]
@@ -44,6 +50,16 @@ def generation(shop: Shop, pool: str) -> int:
 
 
 class TestStalled:
+    @pytest.fixture(autouse=True)
+    def impatient(self, shop: Shop) -> None:
+        """Have it give a roll up after 5 seconds, once it is split: that may take a busy machine longer."""
+        shop.kubectl("patch", "deployment", "web", "--patch", '{"spec": {"progressDeadlineSeconds": 5}}')
+        shop.until(
+            lambda: [deadline_s(shop, pool) for pool in ("on-demand", "spot")] == [5, 5],
+            "both twins to have the deadline",
+        )
+        shop.wait_steady()
+
     def test_the_other_twin_keeps_the_old_template(self, shop: Shop) -> None:
         """A roll without progress is said once, stops where it is, and ends with the fixed image."""
         with shop.watch() as watched:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from splitter.demo.watching import Watch
 from splitter.sandbox import Between, Instant, Notice, Sandbox, SandboxError
-from splitter.sandbox.following import Follower
 from splitter.sandbox.recording import NodeChange
 from splitter.sandbox.waiting import wait_until
 
@@ -140,22 +140,15 @@ class TestPods:
     ) -> None:
         """It cannot be pulled, and then waits in ImagePullBackOff for ever."""
         assert machines
-        reasons: list[str] = []
+        reasons: list[str] = []  # from a watch: the first stands for two seconds only
 
-        def see(at: Instant, raw: JsonObject, *, deleted: bool) -> None:
-            del at, deleted
-            statuses = raw["status"].get("containerStatuses") or []
+        def see(_at: Instant, pod: JsonObject, _deleted: bool) -> None:
+            statuses = pod["status"].get("containerStatuses") or []
             reasons.extend(status["state"]["waiting"]["reason"] for status in statuses)
 
-        # Every change, not what happens to be there at a look: the first reason stands for 2 s.
-        follower = Follower(sandbox.api, f"/api/v1/namespaces/{namespace}/pods", see)
-        follower.start()
-        try:
-            follower.wait_for_first_list()
+        with Watch(sandbox.api, f"/api/v1/namespaces/{namespace}/pods", see):
             deploy(1, nodes={"test": namespace}, image="web:bad")
-            wait_until(lambda: "ImagePullBackOff" in reasons, what="the back-off", deadline_s=60)
-        finally:
-            follower.stop()
+            wait_until(lambda: "ImagePullBackOff" in reasons, what="the back-off", deadline_s=30)
         assert list(dict.fromkeys(reasons)) == ["ErrImagePull", "ImagePullBackOff"]
 
     def test_a_crashing_image_never_becomes_ready(

@@ -26,7 +26,13 @@ class Backup:
     def __init__(self, shop: Shop, *, owners: bool) -> None:
         self._shop = shop
         dropped = ITS_OWN if owners else (*ITS_OWN, "ownerReferences")
-        self.objects = [(kind, saved(raw, dropped)) for kind in KINDS for raw in self._saved(kind)]
+        # As Velero does, it leaves out what is being deleted, as the last pods of a move may be.
+        self.objects = [
+            (kind, saved(raw, dropped))
+            for kind in KINDS
+            for raw in self._saved(kind)
+            if "deletionTimestamp" not in raw["metadata"]
+        ]
 
     def _where(self, kind: str) -> str:
         return kind.format(f"namespaces/{self._shop.namespace}")

@@ -72,6 +72,18 @@ class Placed(Database):
         runs = next((one["onDemandOrdinals"] for one in sets if one["name"] == NAME), None)
         return None if runs is None else [k for run in runs for k in range(run["first"], run["last"] + 1)]
 
+    def is_mutated(self) -> bool:
+        """Whether the API server would place a pod of it, which knows of a policy and its end a bit later."""
+        uid = self.source()["metadata"]["uid"]
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": NAME, "uid": uid, "controller": True}
+        labels = {"apps.kubernetes.io/pod-index": "0"}
+        metadata = {"name": f"{NAME}-tried", "labels": labels, "ownerReferences": [owner]}
+        spec = {"containers": [{"name": "db", "image": "db:1"}]}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        path = f"/api/v1/namespaces/{self.shop.namespace}/pods"
+        answer = self.shop.sandbox.api.request("POST", path, query={"dryRun": "All"}, body=body)
+        return POOL in answer["metadata"]["labels"]
+
     def uids(self) -> dict[str, str]:
         """Return the UID of each pod: who restarted has another one."""
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.shop.pods(NAME)}
