@@ -175,8 +175,7 @@ class TestEveryWrite:
             life = Life("a node that vanished", mortal, watched)
             mortal.controller.start()
             try:
-                # Pods that Kubernetes deletes first, splitter deletes never.
-                mortal.until(lambda: any(map(deletes_pod, life.writes)), "the pods to be deleted")
+                mortal.until(lambda: any(map(deletes_pod, life.writes)), "the pods to be deleted", 30)
                 mortal.until(lambda: is_split(shop, on_demand=2, spot=2), "the return to spot")
             finally:
                 story = life.tell()

@@ -39,7 +39,6 @@ SHORT_SOAK_S = float(SHORT["SOAK_S"])
 SECRET = "correct-horse-battery-staple"
 _NUMBERS = itertools.count()
 OF_WEB = 'kind="Deployment",name="web"'
-SLOW_S = 2.5  # of SplitterReactionSlow
 
 
 @dataclass(frozen=True)
@@ -148,12 +147,8 @@ def test_a_loss_and_a_return(split: Seen, fleet: Fleet) -> None:
     assert 0 < took_s / reactions <= outage_s
     p99_s = prometheus.value("splitter:reaction_seconds:p99_1h") or 0
     assert 0 < p99_s <= outage_s
-    # Whoever stood still for some seconds on a busy machine was slow, and is to be told so.
-    rightly = {"SplitterReactionSlow"} if p99_s > SLOW_S else set()
     states = prometheus.alerts()
-    assert {
-        name for name, state in states.items() if name.startswith("Splitter") and state == "firing"
-    } <= rightly, states
+    assert "firing" not in {states[name] for name in states if name.startswith("Splitter")}, states
 
 
 def test_alerts_fire_and_end(split: Seen) -> None:

@@ -13,19 +13,16 @@ from itertools import pairwise
 import pytest
 
 from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
-from e2e.support.shop import JsonObject, Shop, Watched, manifest
+from e2e.support.shop import JsonObject, Shop, manifest
 from splitter.demo.watching import Watch
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
-from splitter.sandbox.timeline import Between
 
 pytestmark = pytest.mark.e2e
 
 REPLICAS, SURGE = 4, 2
-# Within which the pod of an eviction is replaced and up: it takes half a second to start. On a busy machine
-# it is as long as the recorded pods say.
-REPLACED_S = 2.0
+REPLACED_S = 2.0  # within which the pod of an eviction is replaced and up: it takes half a second to start
 ASKED = {"splitter.io/on-demand-base": "1"}
 # The dead count for a quota until Kubernetes collects them, 40 to 60 s later; then a ReplicaSet that was
 # refused tries again, each time after twice as long.
@@ -129,23 +126,8 @@ class TestDisruptionBudget:
             shop.unlabel()
             shop.wait_given_back()
         assert evicted
-        replaced_s = max(REPLACED_S, longest_short_s(watched))
-        together = max(sum(since <= at < since + replaced_s for at in evicted) for since in evicted)
+        together = max(sum(since <= at < since + REPLACED_S for at in evicted) for since in evicted)
         assert watched.lowest() >= REPLICAS - together
-
-
-def longest_short_s(watched: Watched) -> float:
-    """Return for how many seconds at a stretch fewer than N pods were available, at the longest."""
-    longest_s, short_since_s = 0.0, None
-    for from_s, until_s, available in watched.timeline.available.stretches(
-        Between(watched.since, Instant.now())
-    ):
-        if available >= REPLICAS:
-            short_since_s = None
-            continue
-        short_since_s = from_s if short_since_s is None else short_since_s
-        longest_s = max(longest_s, until_s - short_since_s)
-    return longest_s
 
 
 def _expected(raw: JsonObject) -> int:
