@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import pytest
 
 from e2e.support.shop import JsonObject, Shop
+from splitter.demo.watching import Watch
 from splitter.sandbox import Instant
 from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.following import Follower
 
 pytestmark = pytest.mark.e2e
 
@@ -32,7 +32,7 @@ class Addresses:
         self._slices: dict[str, frozenset[str]] = {}
         self._all: list[frozenset[str]] = []
 
-    def changed(self, at: Instant, raw: JsonObject, *, deleted: bool) -> None:
+    def changed(self, at: Instant, raw: JsonObject, deleted: bool) -> None:
         """Take note of a slice as it is now."""
         del at
         endpoints = [] if deleted else raw.get("endpoints") or []
@@ -67,7 +67,7 @@ class Windows:
         self._since: dict[str, float] = {}
         self.seconds: list[float] = []
 
-    def changed(self, at: Instant, raw: JsonObject, *, deleted: bool) -> None:
+    def changed(self, at: Instant, raw: JsonObject, deleted: bool) -> None:
         """Take note of a pod as it is now."""
         uid = raw["metadata"]["uid"]
         if not deleted and not raw["metadata"].get("ownerReferences"):
@@ -80,13 +80,8 @@ class Windows:
 def owned(shop: Shop) -> Iterator[Windows]:
     """Follow the owners of all pods."""
     windows = Windows()
-    follower = Follower(shop.sandbox.api, f"/api/v1/namespaces/{shop.namespace}/pods", windows.changed)
-    follower.start()
-    follower.wait_for_first_list()
-    try:
+    with Watch(shop.sandbox.api, f"/api/v1/namespaces/{shop.namespace}/pods", windows.changed):
         yield windows
-    finally:
-        follower.stop()
 
 
 @contextmanager
@@ -95,13 +90,9 @@ def served(shop: Shop) -> Iterator[Addresses]:
     shop.apply(SERVICE)
     addresses = Addresses()
     path = f"/apis/discovery.k8s.io/v1/namespaces/{shop.namespace}/endpointslices"
-    follower = Follower(shop.sandbox.api, path, addresses.changed)
-    follower.start()
-    try:
+    with Watch(shop.sandbox.api, path, addresses.changed):
         shop.until(lambda: len(addresses.now) == N, f"{N} addresses behind the Service")
         yield addresses
-    finally:
-        follower.stop()
 
 
 def by_pool(shop: Shop) -> dict[str, set[str]]:

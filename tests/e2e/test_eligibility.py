@@ -11,27 +11,16 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from e2e.support.admission import forbidden
-from e2e.support.causes import quota_used
+from e2e.support.causes import BARE_REPLICA_SET, quota_used
 from e2e.support.controller import Controller
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
 from e2e.support.shop import BY_ITSELF_S, DEADLINE_S, JsonObject, Shop, manifest
-from splitter.sandbox.errors import ApiError, SandboxError
+from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
 NO_BARE_REPLICA_SETS = "no bare ReplicaSets here"
-BARE = {**manifest("bare", 0), "kind": "ReplicaSet"}
-del BARE["spec"]["strategy"]
-
-
-def one_more_allowed(shop: Shop) -> bool:
-    """Whether the API server would take one more ReplicaSet."""
-    try:
-        shop.dry_run(BARE)
-    except ApiError:
-        return False
-    return True
 
 
 def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
@@ -41,7 +30,9 @@ def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
         " object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
     )
     policy = {"validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}]}
-    return forbidden(shop, "no-bare-replicasets", "replicasets", policy, lambda: shop.dry_run(BARE))
+    return forbidden(
+        shop, "no-bare-replicasets", "replicasets", policy, lambda: shop.dry_run(BARE_REPLICA_SET)
+    )
 
 
 class TestDryRun:
@@ -75,7 +66,7 @@ class TestDryRun:
         assert "exceeded quota: few" in message
         before.verify()
         shop.kubectl("delete", "quota", "few")
-        shop.until(lambda: one_more_allowed(shop), "the quota to be forgotten")
+        shop.until(lambda: not shop.refusal(BARE_REPLICA_SET), "the quota to be forgotten")
         shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
         shop.wait_split(on_demand=1, spot=2)
 

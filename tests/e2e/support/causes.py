@@ -3,10 +3,11 @@
 from e2e.support.controller import SHORT
 from e2e.support.refusals import condition
 from e2e.support.shop import Shop, manifest
-from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
 
 GRACE_S = float(SHORT["GRACE_S"])
+BARE_REPLICA_SET = {**manifest("bare", 0), "kind": "ReplicaSet"}
+del BARE_REPLICA_SET["spec"]["strategy"]
 
 
 def healthy(shop: Shop) -> tuple[str, str, str]:
@@ -51,10 +52,4 @@ def quota_used(shop: Shop) -> bool:
     raw = shop.sandbox.api.get(f"/api/v1/namespaces/{shop.namespace}/resourcequotas/few")
     if not raw.get("status", {}).get("used"):
         return False
-    one_more = {**manifest("one-more", 0), "kind": "ReplicaSet"}
-    del one_more["spec"]["strategy"]
-    try:
-        shop.dry_run(one_more)
-    except ApiError as refusal:  # the API server follows quotas by a watch
-        return "exceeded quota" in str(refusal)
-    return False
+    return "exceeded quota" in shop.refusal(BARE_REPLICA_SET)  # the API server follows quotas by a watch

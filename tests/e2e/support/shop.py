@@ -142,6 +142,14 @@ class Shop:
         path = _COLLECTIONS[manifest["kind"]].format(self.namespace)
         self.sandbox.api.request("POST", path, query={"dryRun": "All"}, body=manifest)
 
+    def refusal(self, manifest: JsonObject) -> str:
+        """Return what is said in a dry run to one who would create it; empty where it may be created."""
+        try:
+            self.dry_run(manifest)
+        except ApiError as refusal:
+            return str(refusal)
+        return ""
+
     def deploy(
         self,
         name: str = "web",
