@@ -298,7 +298,7 @@ def _answered(stage: Stage) -> bool:
     if stage.traffic is None:
         return True
     requests = stage.traffic.stop()
-    line = requests_line(requests.sent, len(requests.failures))
+    line = requests_line(requests)
     (stage.screen.bad if requests.failures else stage.screen.good)(line)
     for failure in requests.failures[:_FAILURES_SHOWN]:
         stage.screen.bad(str(failure))

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from splitter.demo.promises import Judged
 from splitter.demo.recording import Recording
+from splitter.sandbox.real.traffic import Requests
 
 Row = tuple[str, ...]
 
@@ -172,9 +173,9 @@ def as_lines(table: Table) -> list[str]:
     return shown.get().splitlines()
 
 
-def requests_line(sent: int, failed: int) -> str:
+def requests_line(requests: Requests) -> str:
     """Return the line about requests."""
-    return f"requests: {sent:,} sent, {failed:,} failed"
+    return f"requests: {requests.sent:,} sent, {len(requests.failures):,} failed"
 
 
 def split_table(rows: Sequence[Row]) -> Table:

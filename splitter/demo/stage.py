@@ -147,7 +147,7 @@ class Stage:
         )
         self.traffic = traffic
         self.screen.tell(f"{_RATE} requests a second go to {_ASKED}, through its Service and to its pods")
-        self.screen.show_below(lambda: requests_line(*traffic.so_far()))
+        self.screen.show_below(lambda: requests_line(traffic.so_far()))
 
     def _look_on(self) -> None:
         api = self.sandbox.api

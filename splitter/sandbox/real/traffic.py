@@ -8,7 +8,7 @@ import json
 import os
 import signal
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,31 +70,32 @@ class Requests:
 
 def read(text: str) -> Requests | None:
     """Return what the load generator wrote, None while the sum at its end is missing."""
-    lines, seconds = _lines(text)
-    sums = [line for line in lines if "sum" in line]
-    if not sums:
-        return None
+    lines = _lines(text)
+    sums = [line["sum"] for line in lines if "sum" in line]
+    return replace(_parsed(lines), sent=sums[0]) if sums else None
+
+
+def _parsed(lines: list[dict[str, Any]]) -> Requests:
     failures = [
         Failure(line["at"], line["took_s"], line["way"], line["address"], line["pod"], line["failed"])
         for line in lines
         if "way" in line
     ]
-    return Requests(
-        sent=sums[0]["sum"],
-        failures=tuple(sorted(failures, key=lambda one: one.at)),
-        seconds=tuple(sorted(seconds, key=lambda one: one.at)),
-    )
-
-
-def _lines(text: str) -> tuple[list[dict[str, Any]], list[Second]]:
-    whole = text[: text.rfind("\n") + 1]  # the last line may be in the middle of being written
-    lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
     seconds = [
         Second(line["second"], Counter(line["sent"]), Counter(line["failed"]), Counter(line["pods"]))
         for line in lines
         if "second" in line
     ]
-    return lines, seconds
+    return Requests(
+        sent=sum(one.sent.total() for one in seconds),
+        failures=tuple(sorted(failures, key=lambda one: one.at)),
+        seconds=tuple(sorted(seconds, key=lambda one: one.at)),
+    )
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    whole = text[: text.rfind("\n") + 1]  # the last line may be in the middle of being written
+    return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
 
 @dataclass(slots=True)
@@ -105,10 +106,9 @@ class Traffic:
     log: Path
     _requests: Requests | None = field(default=None)
 
-    def so_far(self) -> tuple[int, int]:
-        """Return how many requests were sent and how many failed, of the seconds that are over."""
-        seconds = _lines(self.log.read_text())[1]
-        return sum(one.sent.total() for one in seconds), sum(one.failed.total() for one in seconds)
+    def so_far(self) -> Requests:
+        """Return the requests of the seconds that are over, and all failures until now."""
+        return _parsed(_lines(self.log.read_text()))
 
     def stop(self) -> Requests:
         """End it after the last answer. Raises SandboxError when it has exited unexpectedly."""
