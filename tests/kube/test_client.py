@@ -1,5 +1,6 @@
 """The client: what is sent, what is tried again, and in which words a failure comes back."""
 
+import time
 from contextlib import suppress
 from typing import ClassVar
 
@@ -84,11 +85,13 @@ class TestAnswered:
         """What was asked, what came of it, and that it took time."""
         reported: list[tuple[str, int, float]] = []
         async with connected(Script().then(answer), answered=lambda *one: reported.append(one)) as client:
+            began_s = time.perf_counter()
             with suppress(ApiError):
                 await client.send(method, PATH)
+            over_s = time.perf_counter()
         [(verb, status, took_s)] = reported
         assert (verb, status) == expected
-        assert 0 < took_s < 5
+        assert 0 < took_s <= over_s - began_s
 
     async def test_watch(self) -> None:
         """A watch is a verb of its own, told when it begins."""
