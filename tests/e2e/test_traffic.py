@@ -93,4 +93,6 @@ def test_lost_requests_are_told(stage: Stage) -> None:
         shop.until(lambda: not is_ready(shop.sandbox.api.get(f"{NODES}/{doomed}")), "the Node to be NotReady")
     failures = traffic.stop().failures
     assert [str(failure) for failure in failures if node_status.get(failure.pod) != doomed] == []
+    # A machine that is gone does not even refuse.
+    assert {failure.reason for failure in failures} <= {"no answer in time", "no route to host"}
     assert failures[0].at >= began.wall_s - PATIENCE_S  # one that the dying machine did not answer any more

@@ -98,8 +98,8 @@ class RealFleet(Nodes):
     def lose(self, names: str | Iterable[str]) -> Instant:
         """Have the machines vanish while their Node objects stay. Return the moment right before.
 
-        The Nodes turn NotReady when the sandbox's grace is over, where it has one. A label on them tells
-        recorders at once that nobody answers there.
+        Nobody answers there from then on, not even to refuse. The Nodes turn NotReady when the grace of the
+        sandbox is over, where it has one. A label on them tells recorders at once that nobody is there.
         """
         names = self._known(names)
         began = Instant.now()
@@ -248,6 +248,9 @@ class RealFleet(Nodes):
         if child is None:
             return
         first = self._first_process_of(child)
+        # A system that ends refuses connections for some 0.1 s. One that vanishes is silent.
+        unplug = ["ip", "link", "delete", "eth0"]
+        self._world.call(f"unplugging {name}", unplug, inside=first)
         self._nursery.end_one(child)
         wait_until(
             lambda: not Path(f"/proc/{first}/root").exists(),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.processes import Child, Nursery, last_lines
+from splitter.sandbox.processes import Child, Nursery, last_lines, output_of
 from splitter.sandbox.waiting import wait_until
 
 GATEWAY = "10.77.0.1"
@@ -84,11 +84,12 @@ class World:
 
     def run(self, name: str, command: list[str], *, log: Path | None = None, inside: int = 0) -> Child:
         """Start a program in the world, or in the namespaces of the process `inside`, and return at once."""
-        target = inside or self._holder
-        # The user namespace is the world's own, whichever process it is; another cannot be entered twice.
-        enter = ["nsenter", f"--target={target}", "--user", "--preserve-credentials"]
-        enter += ["--net", "--mount", "--pid", "--uts", "--ipc"]
-        return self._start(name, [*enter, *command], log=log)
+        return self._start(name, [*_enter(inside or self._holder), *command], log=log)
+
+    @staticmethod
+    def call(what: str, command: list[str], *, inside: int) -> None:
+        """Run a program in the namespaces of a process to its end. Raises SandboxError when it fails."""
+        output_of([*_enter(inside), *command], _environment(), what=what)
 
     def _start(self, name: str, command: list[str], *, log: Path | None = None) -> Child:
         program = command[0] if command[0].startswith("/") else _which(command[0]) or command[0]
@@ -99,6 +100,12 @@ class World:
     @staticmethod
     def _until(what: str, look: Callable[[], bool], child: Child) -> None:
         wait_until(look, what=what, deadline_s=_DEADLINE_S, check=child.check)
+
+
+def _enter(process: int) -> list[str]:
+    # The user namespace is the world's own, whichever process it is; another cannot be entered twice.
+    user = ["nsenter", f"--target={process}", "--user", "--preserve-credentials"]
+    return [*user, "--net", "--mount", "--pid", "--uts", "--ipc"]
 
 
 def _which(name: str) -> str | None:
