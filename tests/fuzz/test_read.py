@@ -76,8 +76,9 @@ def test_what_is_deep_blinds_nobody(
         followed = watch.Reflector(lab.client, ResourcePath.read(path), store)
         task = asyncio.create_task(followed.run())
         try:
-            await followed.synced.wait()
-            await lab.server.all_reported.wait()
+            async with asyncio.timeout(2):
+                await followed.synced.wait()
+                await lab.server.all_reported.wait()
         finally:
             task.cancel()
             await asyncio.wait((task,))
