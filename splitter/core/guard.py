@@ -13,7 +13,7 @@ from zlib import crc32
 
 import orjson
 
-from splitter.core.actions import SetBudget
+from splitter.core.actions import Scale, SetBudget
 from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
@@ -64,16 +64,16 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
             return _unguarded(plan, f"{why}. {name} is there as well, and cannot be deleted: {refused}")
         gone = (_end(ours),) if ours is not None else ()
         return replace(plan, actions=(*plan.actions, *gone), guard=why)
+    there = ours.min_available if ours is not None else None
     if refused:
-        there = ours.min_available if ours is not None else None
         left = f"{_says(this, name, there)}, and cannot be changed" if there is not None else "none"
         return _unguarded(plan, f"{left}: {refused}")
     keeps, again_s = _min_available(this, plan, ours)
     requeues = [wait_s for wait_s in (again_s, plan.requeue_after_s) if wait_s is not None]
     plan = replace(plan, guard=_says(this, name, keeps), requeue_after_s=min(requeues, default=None))
-    if ours is not None and ours.min_available == keeps:
+    if there == keeps:
         return plan
-    raised = keeps >= this.source.replicas
+    raised = keeps >= this.source.replicas if there is None else keeps > there
     write = SetBudget(name, keeps, ours.uid if ours is not None else "", raised=raised)
     return replace(plan, actions=(write, *plan.actions) if raised else (*plan.actions, write))
 
@@ -158,10 +158,14 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
     """Return how many pods evictions have to leave, and in how many seconds time alone changes that.
 
     G11: replicas of other holders are not counted, for no budget of ours selects them: the source's own, and
-    those that a foreign unpause has made.
+    those that a foreign unpause has made. But who is about to go does not stand for a member of the twins.
     """
     now = this.observed.now
-    elsewhere = sum(pod.available for rs in this.observed.replica_sets for pod in rs.pods)
+    counts = {one.name: one.replicas for one in plan.actions if isinstance(one, Scale)}
+    elsewhere = sum(
+        min(sum(pod.available for pod in rs.pods), counts.get(rs.name, rs.spec_replicas))
+        for rs in this.observed.replica_sets
+    )
     replicas = max(0, this.source.replicas - elsewhere)
     still = this.policy.freeze or this.policy.dry_run
     if still:  # what is not there is not made either

@@ -46,7 +46,7 @@ class Writer:
     ) -> None:
         """Do the actions in order, and add each to `written` once it is answered.
 
-        Those on pods are left out, and a budget that is raised.
+        Those on pods are left out, and a budget that is raised beside what must not wait.
 
         Raises ApiError at the first failure. After it only raises are tried, and other pods' new owners: they
         must not wait for a template that the API server refuses, nor for the budget that comes first.
@@ -55,7 +55,7 @@ class Writer:
         if source is None:
             return
         match actions:
-            case (do.SetBudget(raised=True) as guard, *others):
+            case (do.SetBudget(raised=True) as guard, *others) if any(map(do.must_not_wait, others)):
                 rest = partial(self._apply, observed, source, answered, others)
                 await beside(self._do(guard, observed, source), rest)
             case _:

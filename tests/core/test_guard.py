@@ -23,12 +23,20 @@ from builders import (
     twin,
     twin_of,
 )
-from splitter.core.actions import Action, Scale, SetBudget
+from splitter.core.actions import Action, HolderKind, Scale, SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Pool, Trouble
+from splitter.core.model import (
+    Attachment,
+    NodeStatus,
+    Observation,
+    PodView,
+    Pool,
+    ReplicaSetView,
+    Trouble,
+)
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -89,6 +97,11 @@ def into_its_ten_minutes(seen: Observation, seconds: float) -> datetime:
     assert seen.source is not None
     begins_s = 1_800_000_000 - crc32(seen.source.uid.encode()) % 600
     return datetime.fromtimestamp(begins_s + seconds, UTC)
+
+
+def intruder(spec: int = 2) -> ReplicaSetView:
+    """Return a ReplicaSet of the source with two replicas that no budget of splitter's selects."""
+    return replica_set("web-9", spec, pods(2), attachment=Attachment.PARKED)
 
 
 def budgets(result: Plan) -> list[int | None]:
@@ -458,9 +471,27 @@ class TestElsewhere:
     """Replicas that the budget does not select do not count against it."""
 
     def test_in_a_parked_replica_set(self) -> None:
-        """As after a foreign unpause."""
-        intruder = replica_set("web-9", of=pods(2), attachment=Attachment.PARKED)
-        assert budgets(planned(replace(at_rest(), replica_sets=(intruder,)))) == [N - 3]
+        """As after a foreign unpause, while the twins lack some."""
+        seen = replace(at_rest(ready=4), replica_sets=(intruder(),))
+        assert [one.name for one in planned(seen).raises] == ["web-spot"]
+        assert budgets(planned(seen)) == [N - 3]
+
+    def test_who_is_about_to_go(self) -> None:
+        """They stand for nobody any more: the budget is raised before they are scaled down."""
+        let_down = replace(OURS, min_available=N - 3)
+        result = planned(replace(at_rest(budgets=(let_down,)), replica_sets=(intruder(),)))
+        raised = SetBudget("web-guard", N - 1, "uid-guard", raised=True)
+        assert result.actions == (raised, Scale(HolderKind.REPLICA_SET, "web-9", 2, 0, "rv-web-9"))
+
+    def test_who_has_to_go(self) -> None:
+        """Scaled down, and still there: nothing is let down again for their last moments."""
+        assert budgets(planned(replace(at_rest(), replica_sets=(intruder(spec=0),)))) == []
+
+    def test_a_lower_count(self) -> None:
+        """N is less than before, and a node goes: the budget follows last, as whatever lets it down."""
+        seen = at_rest(doomed(), budgets=(replace(OURS, min_available=N + 1),))
+        *_, last = planned(seen).actions
+        assert last == SetBudget("web-guard", N, "uid-guard", raised=False)
 
 
 class TestGivenBack:

@@ -34,6 +34,7 @@ PLAIN = {"preconditions": {"uid": "uid-db-0"}}
 RAISED = SetBudget("web-guard", 10, "uid-guard", raised=True)
 SCALED = Scale(HolderKind.DEPLOYMENT, "web-on-demand", 3, 5, None)
 WRITTEN = json({"metadata": metadata("web-guard"), "spec": {"minAvailable": 10}})
+LOWERED = Scale(HolderKind.DEPLOYMENT, "web-on-demand", 6, 5, "rv-6")
 SCALED_TO_5 = json(deployment("web-on-demand", labels={"splitter.io/pool": "on-demand"}))
 
 
@@ -187,8 +188,10 @@ class TestKeeping:
 class TestGuard:
     """The budget goes out with the raise, and neither a slow nor a refused one holds it up."""
 
-    async def apply(self, budget: Answer, scale: Answer) -> tuple[list[Asked], list[Action]]:
-        """Write a budget and a raise; return what was asked, and what counts as written."""
+    async def apply(
+        self, budget: Answer, scale: Answer, then: Action = SCALED
+    ) -> tuple[list[Asked], list[Action]]:
+        """Write a budget and a scale; return what was asked, and what counts as written."""
 
         async def either(
             request: web.Request,
@@ -201,7 +204,7 @@ class TestGuard:
         written: list[Action] = []
         async with connected(script) as client:
             writer = Writer(client, Cache(assess, lambda *_, **__: None))
-            await writer.apply(seen, (RAISED, SCALED), written)
+            await writer.apply(seen, (RAISED, then), written)
         return script.asked, written
 
     async def test_together(self) -> None:
@@ -237,6 +240,24 @@ class TestGuard:
             asked, written = await self.apply(slow, fast)
         assert len(asked) == 2
         assert written == [SCALED]
+
+    async def test_before_a_lowering(self) -> None:
+        """Nobody hurries: what lets pods go is sent when it is known what evictions have to leave."""
+        lowered = asyncio.Event()
+        answered_before: list[bool] = []
+
+        async def slow(request: web.Request) -> web.StreamResponse:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(lowered.wait(), 0.05)
+            answered_before.append(not lowered.is_set())
+            return await WRITTEN(request)
+
+        async def lowering(request: web.Request) -> web.StreamResponse:
+            lowered.set()
+            return await SCALED_TO_5(request)
+
+        _, written = await self.apply(slow, lowering, LOWERED)
+        assert (answered_before, written) == ([True], [RAISED, LOWERED])
 
     @pytest.mark.parametrize("status", [403, 409, 500])
     async def test_a_refused_one(self, status: int) -> None:
