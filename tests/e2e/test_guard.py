@@ -127,6 +127,7 @@ class TestQuorum:
         database.label()
         database.wait_split(on_demand=3, spot=2)
         assert keeps(shop, "db-sts-guard") == least
+        shop.until(lambda: "db-sts-guard keeps" in database.status().get("guard", ""), "the guard")
         nodes = {
             pod["metadata"]["labels"]["splitter.io/pool"]: pod["spec"]["nodeName"] for pod in shop.pods("db")
         }
