@@ -13,7 +13,7 @@ from zlib import crc32
 
 import orjson
 
-from splitter.core.actions import Scale, SetBudget
+from splitter.core.actions import Action, Scale, SetBudget, SetDeletionCost
 from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
@@ -62,7 +62,7 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     if why := _yields(this, name):
         if ours is not None and refused:
             return _unguarded(plan, f"{why}. {name} is there as well, and cannot be deleted: {refused}")
-        gone = (_end(ours),) if ours is not None else ()
+        gone: tuple[Action, ...] = (_end(ours), *_has_theirs_counted(this, plan)) if ours is not None else ()
         return replace(plan, actions=(*plan.actions, *gone), guard=why)
     there = ours.min_available if ours is not None else None
     if refused:
@@ -90,6 +90,22 @@ def _says(this: PlanInput, name: str, keeps: int) -> str:
 
 def _end(ours: BudgetView) -> SetBudget:
     return SetBudget(ours.name, None, ours.uid)
+
+
+def _has_theirs_counted(this: PlanInput, plan: Plan) -> Iterator[SetDeletionCost]:
+    """Yield a write on one pod of each revision, at which Kubernetes counts the pods of the user's budget.
+
+    While two budgets select a pod, what becomes of it is counted for one of them alone. If that was ours,
+    theirs would refuse evictions until something becomes of another pod (G8, docs/adr/0039). The pod's cost
+    stays what it is, and the next reconcile takes off what is remembered of it.
+    """
+    if plan.step is not Step.RUN or all(one.is_ours for one in this.observed.budgets):
+        return  # on their way home, pods are written in any case
+    costed = {one.uid for one in plan.actions if isinstance(one, SetDeletionCost)}
+    for pods in (rs.pods for twin in this.observed.twins for rs in twin.replica_sets):
+        free = (one for one in pods if one.available and one.cost_before is None and one.uid not in costed)
+        if (pod := next(free, None)) is not None:
+            yield SetDeletionCost(pod.name, pod.uid, pod.deletion_cost, remember=pod.deletion_cost or "")
 
 
 def _yields(this: PlanInput, name: str) -> str:

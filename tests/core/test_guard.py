@@ -23,9 +23,9 @@ from builders import (
     twin,
     twin_of,
 )
-from splitter.core.actions import Action, HolderKind, Scale, SetBudget
+from splitter.core.actions import Action, HolderKind, Scale, SetBudget, SetDeletionCost
 from splitter.core.evictions import BudgetView
-from splitter.core.guard import selects
+from splitter.core.guard import guarded, selects
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
@@ -37,7 +37,7 @@ from splitter.core.model import (
     ReplicaSetView,
     Trouble,
 )
-from splitter.core.plan import Plan, Rules, unseen
+from splitter.core.plan import Plan, PlanInput, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.split_status import PoolStarts, RebalanceState, StartTimes
@@ -347,6 +347,57 @@ class TestOthers:
         result = planned(at_rest(budgets=(OURS, users())))
         assert budgets(result) == [None]
         assert result.guard == "your PodDisruptionBudget mine"
+
+    def test_that_comes_beside_ours(self) -> None:
+        """What became of a pod meanwhile may be counted for ours alone: after it has gone, pods are written.
+
+        One of each revision, that serves, and that no other write is about; its cost stays what it is.
+        """
+        twice = replace(pod("back"), deletion_cost="-1000", cost_before="7")  # its node has recovered
+        costly = pod("costly", deletion_cost="7")
+        older = replica_set(
+            "web-spot-2", of=(pod("unready", ready=False), *pods(1)), attachment=Attachment.ATTACHED
+        )
+        newer = replica_set(
+            "web-spot-1", of=(doomed(), twice, costly, *pods(2)), attachment=Attachment.ATTACHED
+        )
+        seen = replace(
+            at_rest(budgets=(OURS, users())),
+            on_demand=twin(Pool.ON_DEMAND, pods(4)),
+            spot=twin_of(Pool.SPOT, [newer, older], updated=5),
+        )
+        actions = planned(seen).actions
+        gone = actions.index(SetBudget("web-guard", None, "uid-guard"))
+        assert actions[gone + 1 :] == (
+            SetDeletionCost("ready-0", "uid-ready-0", None, remember=""),
+            SetDeletionCost("costly", "uid-costly", "7", remember="7"),
+            SetDeletionCost("ready-0", "uid-ready-0", None, remember=""),
+        )
+
+    def test_the_mark_of_a_move_stays(self) -> None:
+        """Relief has just marked the pod that is to go: another one is written."""
+        seen = at_rest(budgets=(OURS, users()))
+        assert seen.source is not None
+        this = PlanInput(seen, seen.source, policy_in_force(seen, Policy()), rendered(), Rules())
+        mark = SetDeletionCost("ready-0", "uid-ready-0", "-1000", remember="")
+        result = guarded(this, Step.RUN, replace(planned(seen), actions=(mark,)))
+        assert [one.uid for one in result.actions if isinstance(one, SetDeletionCost)] == [
+            "uid-ready-0",
+            "uid-ready-1",
+            "uid-ready-1",
+        ]
+
+    @pytest.mark.parametrize("ordinal", [None, 1])
+    def test_what_was_written_is_taken_off(self, ordinal: int | None) -> None:
+        """By the next reconcile, of a StatefulSet's pod too, and none is written again."""
+        written = replace(pod("written", deletion_cost="7"), cost_before="7", ordinal=ordinal)
+        seen = replace(at_rest(budgets=(users(),)), spot=twin(Pool.SPOT, (*pods(5), written)))
+        assert planned(seen).actions == (SetDeletionCost("written", "uid-written", "7"),)
+
+    def test_none_where_nobody_else_has_one(self) -> None:
+        """Ours goes since its user wants none: no pod is written."""
+        result = planned(at_rest(annotations={"splitter.io/evictions": "unguarded"}))
+        assert result.actions == (SetBudget("web-guard", None, "uid-guard"),)
 
     @pytest.mark.parametrize(
         ("selector", "theirs"),

@@ -7,7 +7,7 @@ import pytest
 
 from e2e.support.controller import Controller
 from e2e.support.database import BY_TWINS, Database
-from e2e.support.shop import JsonObject, Shop
+from e2e.support.shop import JsonObject, Shape, Shop
 from splitter.sandbox import ApiError
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.nodes import NODES
@@ -181,8 +181,42 @@ class TestEvictions:
         shop.until(lambda: evict(shop, before), "all to be evicted")
 
 
+def healthy(shop: Shop, name: str) -> int:
+    """Return how many pods Kubernetes counts for a budget."""
+    path = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/{name}"
+    return int(shop.sandbox.api.get(path)["status"]["currentHealthy"])
+
+
+def is_miscounted(shop: Shop) -> bool:
+    """Have a pod replaced, and return whether that was counted for splitter's budget alone in the end."""
+    shop.kubectl("delete", "pod", shop.pods()[0]["metadata"]["name"])
+    shop.until(lambda: shop.shape() == Shape(2, 2, N), "its successor")
+    shop.until(lambda: N in {healthy(shop, "mine"), healthy(shop, "web-guard")}, "it to be counted")
+    return healthy(shop, "mine") < N
+
+
+def written_on(shop: Shop) -> set[str]:
+    """Return the annotations of splitter's that pods have."""
+    names = {name for pod in shop.pods() for name in pod["metadata"].get("annotations") or ()}
+    return {name for name in names if name.startswith("splitter.io/")}
+
+
 class TestUsers:
     """A budget of the user's wins."""
+
+    def test_counts_right_afterwards(self, shop: Shop, controller: Controller) -> None:
+        """Of two budgets that select a pod Kubernetes counts it for one: theirs would refuse for ever."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        controller.stop()
+        try:
+            shop.apply(budget("mine"))
+            shop.until(lambda: is_miscounted(shop), "a pod to be counted for the other one")
+        finally:
+            controller.start()
+        shop.until(lambda: keeps(shop) is None, "the guard to yield")
+        shop.until(lambda: healthy(shop, "mine") == N, "theirs to be counted anew")
+        shop.until(lambda: not written_on(shop), "nothing to be left on the pods")
 
     def test_comes_and_goes(self, shop: Shop) -> None:
         """Ours is not there meanwhile; `explain` tells which one guards."""

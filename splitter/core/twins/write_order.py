@@ -91,6 +91,8 @@ def until_removed(pod: PodView, this: PlanInput) -> float:
 
 
 def _cost(pod: PodView) -> SetDeletionCost | None:
+    if not pod.going and pod.node_status is NodeStatus.SOUND and pod.cost_before is not None:
+        return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
     if pod.ordinal is not None:
         return None  # a StatefulSet does not look at it
     cost = LOST_COST if pod.node_status is NodeStatus.LOST else OUR_COST
@@ -98,8 +100,6 @@ def _cost(pod: PodView) -> SetDeletionCost | None:
         ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
         before = pod.cost_before if ours else pod.deletion_cost
         return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")
-    if not pod.going and pod.node_status is NodeStatus.SOUND and pod.cost_before is not None:
-        return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
     return None
 
 
