@@ -6,14 +6,14 @@ select. Placement has none (G14), and what asks no budget is not covered (G15). 
 each reconcile.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from zlib import crc32
 
 import orjson
 
-from splitter.core.actions import Action, Scale, SetBudget, SetDeletionCost
+from splitter.core.actions import Scale, SetBudget, SetDeletionCost
 from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
@@ -39,6 +39,9 @@ _STARTS = 2.0
 # five seconds, and the others are for its last requests.
 _LEAST_S = 10.0
 _UNKNOWN_START_S = 60.0
+# So long the count of a budget may lag behind; then a pod is written, for as long at most.
+_LAGS_S = 5.0
+_RECOUNT_S = 1.0
 
 
 def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
@@ -59,18 +62,19 @@ def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
 def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     name = guard_name(this.source.key)
     refused = this.observed.unguardable
-    if why := _yields(this, name):
+    users = _users(this)
+    if why := _yields(this, name, users):
         if ours is not None and refused:
             return _unguarded(plan, f"{why}. {name} is there as well, and cannot be deleted: {refused}")
-        gone: tuple[Action, ...] = (_end(ours), *_has_theirs_counted(this, plan)) if ours is not None else ()
-        return replace(plan, actions=(*plan.actions, *gone), guard=why)
+        gone = (_end(ours),) if ours is not None else ()
+        plan = replace(plan, actions=(*plan.actions, *gone), guard=why)
+        return _counted_anew(this, plan, users[0], yields=ours is not None) if len(users) == 1 else plan
     there = ours.min_available if ours is not None else None
     if refused:
         left = f"{_says(this, name, there)}, and cannot be changed" if there is not None else "none"
         return _unguarded(plan, f"{left}: {refused}")
     keeps, again_s = _min_available(this, plan, ours)
-    requeues = [wait_s for wait_s in (again_s, plan.requeue_after_s) if wait_s is not None]
-    plan = replace(plan, guard=_says(this, name, keeps), requeue_after_s=min(requeues, default=None))
+    plan = _looked_at_again(replace(plan, guard=_says(this, name, keeps)), again_s)
     if there == keeps:
         return plan
     raised = keeps >= this.source.replicas if there is None else keeps > there
@@ -92,31 +96,57 @@ def _end(ours: BudgetView) -> SetBudget:
     return SetBudget(ours.name, None, ours.uid)
 
 
-def _has_theirs_counted(this: PlanInput, plan: Plan) -> Iterator[SetDeletionCost]:
-    """Yield a write on one pod of each revision, at which Kubernetes counts the pods of the user's budget.
+def _looked_at_again(plan: Plan, after_s: float | None) -> Plan:
+    due = [one for one in (after_s, plan.requeue_after_s) if one is not None]
+    return replace(plan, requeue_after_s=min(due, default=None))
+
+
+def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bool) -> Plan:
+    """Return the plan with a write on a pod where Kubernetes has missed that it is ready.
 
     While two budgets select a pod, what becomes of it is counted for one of them alone. If that was ours,
-    theirs would refuse evictions until something becomes of another pod (G8, docs/adr/0039). The pod's cost
-    stays what it is, and the next reconcile takes off what is remembered of it.
+    theirs would refuse evictions until something becomes of another pod (G8, docs/adr/0039): any write will
+    do. The pod's cost stays what it is, and the next reconcile takes off what is remembered of it. It is
+    written when ours `yields`, and later by the clock, after twice the time each: maybe nobody counts.
     """
-    if plan.step is not Step.RUN or all(one.is_ours for one in this.observed.budgets):
-        return  # on their way home, pods are written in any case
+    if plan.step is not Step.RUN or theirs.refuses_since is None:
+        return plan
+    written = _template_labels(this.source.manifest_json)  # of a StatefulSet's revisions none are known
+    ready = [
+        pod
+        for twin in this.observed.twins
+        for rs in twin.replica_sets
+        if selects(theirs, {**written, **rs.template_labels, **pod_labels(this.source.key.name, twin.pool)})
+        for pod in rs.pods
+        if pod.counts and pod.ready_since is not None
+    ]
+    if len(ready) <= theirs.healthy:
+        return plan
+    refused_s = max(0.0, seconds_between(theirs.refuses_since, this.observed.now))
+    due_s = _LAGS_S
+    while due_s + _RECOUNT_S <= refused_s:
+        due_s *= 2
     costed = {one.uid for one in plan.actions if isinstance(one, SetDeletionCost)}
-    for pods in (rs.pods for twin in this.observed.twins for rs in twin.replica_sets):
-        free = (one for one in pods if one.available and one.cost_before is None and one.uid not in costed)
-        if (pod := next(free, None)) is not None:
-            yield SetDeletionCost(pod.name, pod.uid, pod.deletion_cost, remember=pod.deletion_cost or "")
+    free = (one for one in ready if one.available and one.cost_before is None and one.uid not in costed)
+    if (yields or refused_s >= due_s) and (pod := next(free, None)) is not None:
+        write = SetDeletionCost(pod.name, pod.uid, pod.deletion_cost, remember=pod.deletion_cost or "")
+        plan = replace(plan, actions=(*plan.actions, write))
+    again_s = (due_s if refused_s < due_s else 2 * due_s) - refused_s
+    return _looked_at_again(plan, again_s)
 
 
-def _yields(this: PlanInput, name: str) -> str:
+def _users(this: PlanInput) -> list[BudgetView]:
+    """Return the budgets of the user's that select a pod of the twins, by name."""
+    others = [one for one in this.observed.budgets if not one.is_ours]
+    labels = list(_labels(this)) if others else []
+    selecting = (one for one in others if any(selects(one, each) for each in labels))
+    return sorted(selecting, key=lambda one: one.name)
+
+
+def _yields(this: PlanInput, name: str, users: Sequence[BudgetView]) -> str:
     """Say who or what has it that there is no budget of ours; nothing when there may be one (G8)."""
     if this.policy.evictions is Evictions.UNGUARDED:
         return "none: splitter.io/evictions is unguarded"
-    others = [one for one in this.observed.budgets if not one.is_ours]
-    labels = list(_labels(this)) if others else []
-    users = sorted(
-        (one for one in others if any(selects(one, each) for each in labels)), key=lambda one: one.name
-    )
     if len(users) > 1:
         names = ", ".join(one.name for one in users)
         return (
@@ -124,7 +154,7 @@ def _yields(this: PlanInput, name: str) -> str:
         )
     if users:
         return f"your PodDisruptionBudget {users[0].name}" + (f" ({users[0].says})" if users[0].says else "")
-    if any(one.name == name for one in others):
+    if any(one.name == name for one in this.observed.budgets if not one.is_ours):
         return f"none: PodDisruptionBudget {name} is not splitter's"
     return ""
 

@@ -20,7 +20,7 @@ from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_nam
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
 from splitter.kube.client import FORCED, NOT_LEADING, OURS, ApiError, Client, Json
-from splitter.kube.parse.fields import identity
+from splitter.kube.parse.fields import condition, count, identity, maybe_instant
 from splitter.kube.paths import budgets
 from splitter.kube.payloads import owned_by_split
 from splitter.kube.records import Record
@@ -179,17 +179,18 @@ class Budgets:
 
 
 def _said(record: BudgetRecord) -> tuple[BudgetView, str | None, str]:
-    return record.view, record.split_uid, record.left_of
+    return replace(record.view, healthy=0, refuses_since=None), record.split_uid, record.left_of
 
 
 def _budget(raw: Mapping[str, Any]) -> BudgetRecord:
-    metadata, spec = raw["metadata"], raw.get("spec") or {}
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     splits = [
         one["uid"]
         for one in metadata.get("ownerReferences") or ()
         if one.get("controller") and one.get("kind") == "Split"
     ]
     least = spec.get("minAvailable")
+    allowed = condition(status, "DisruptionAllowed") or {}
     view = BudgetView(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -199,6 +200,10 @@ def _budget(raw: Mapping[str, Any]) -> BudgetRecord:
         says=next(
             (f"{name} {spec[name]}" for name in ("minAvailable", "maxUnavailable") if name in spec), ""
         ),
+        healthy=count(status, "currentHealthy") + len(status.get("disruptedPods") or ()),
+        refuses_since=maybe_instant(allowed["lastTransitionTime"])
+        if allowed.get("status") == "False"
+        else None,
     )
     left_of = "" if metadata.get("ownerReferences") else (metadata.get("labels") or {}).get(LABEL_SOURCE, "")
     return BudgetRecord(*identity(metadata), next(iter(splits), None), view, left_of)

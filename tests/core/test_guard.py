@@ -339,6 +339,108 @@ class TestRaised:
         assert budgets(planned(late)) == []  # the spot pod alone: as many as at rest
 
 
+def miscounting(refuses_s: float = 5, healthy: int = N - 1) -> BudgetView:
+    """Return a budget of the user's for which Kubernetes has missed that one of the pods is ready."""
+    return replace(users(), healthy=healthy, refuses_since=ago(refuses_s))
+
+
+class TestMiscounted:
+    """Of two budgets that select a pod Kubernetes counts what becomes of it for one alone: maybe for ours."""
+
+    def written(self, *budgets: BudgetView, **fields: Any) -> list[SetDeletionCost]:  # noqa: ANN401
+        """Return what is written on pods."""
+        actions = planned(at_rest(budgets=budgets, **fields)).actions
+        return [one for one in actions if isinstance(one, SetDeletionCost)]
+
+    def test_when_ours_yields(self) -> None:
+        """After it has gone, one pod is written; its cost stays what it is."""
+        result = planned(at_rest(budgets=(OURS, miscounting(0))))
+        assert result.actions == (
+            SetBudget("web-guard", None, "uid-guard"),
+            SetDeletionCost("ready-0", "uid-ready-0", None, remember=""),
+        )
+
+    @pytest.mark.parametrize(
+        ("theirs", "due"),
+        [
+            (miscounting(), True),
+            (miscounting(healthy=0), True),
+            (miscounting(healthy=N), False),
+            (miscounting(healthy=2 * N), False),
+            (replace(miscounting(), refuses_since=None), False),
+            (replace(miscounting(), selector=(("app", "In", ("api",)),)), False),
+            # That one selects ten of ours, of which six are on spot.
+            (replace(miscounting(healthy=5), selector=(("splitter.io/pool", "In", ("spot",)),)), True),
+            (replace(miscounting(healthy=6), selector=(("splitter.io/pool", "In", ("spot",)),)), False),
+        ],
+    )
+    def test_what_is_missed(self, theirs: BudgetView, due: bool) -> None:
+        """Who counts more has pods of others; one that lets some through is counted at the first."""
+        assert bool(self.written(theirs)) is due
+
+    @pytest.mark.parametrize(
+        ("refuses_s", "due", "again_s"),
+        [
+            (-60, False, 5),
+            (0, False, 5),
+            (4, False, 1),
+            (5, True, 5),
+            (5.9, True, 4.1),
+            (6, False, 4),
+            (10.5, True, 9.5),
+            (11, False, 9),
+            (39, False, 1),
+            (40, True, 40),
+        ],
+    )
+    def test_when(self, refuses_s: float, due: bool, again_s: float) -> None:
+        """After five seconds and after twice the time each, for a second: a count may lag, or be nobody's."""
+        seen = at_rest(budgets=(miscounting(refuses_s),))
+        result = planned(seen)
+        assert bool(result.actions) is due
+        assert result.requeue_after_s == pytest.approx(again_s)
+
+    def test_whom(self) -> None:
+        """One that serves and about which no write is; what a user has set stays."""
+        back = replace(pod("back"), deletion_cost="-1000", cost_before="7")  # its node has recovered
+        costly = pod("costly", deletion_cost="7")
+        starts = pod("starts", ready=False)
+        seen = replace(
+            at_rest(budgets=(miscounting(healthy=8),)),
+            on_demand=twin(Pool.ON_DEMAND, (starts, back, costly, pod("other"))),
+        )
+        written = [one for one in planned(seen).actions if isinstance(one, SetDeletionCost)]
+        assert written == [
+            SetDeletionCost("back", "uid-back", "7"),
+            SetDeletionCost("costly", "uid-costly", "7", remember="7"),
+        ]
+
+    def test_of_a_statefulset(self) -> None:
+        """Of its revisions no labels are known: those of its template count."""
+        bare = replica_set("web-spot-1", of=pods(6), attachment=Attachment.ATTACHED)
+        bare = replace(bare, template_labels={})
+        spot = twin_of(Pool.SPOT, [bare], updated=6)
+        theirs = replace(miscounting(healthy=9), selector=EVERY)
+        written = planned(replace(at_rest(budgets=(theirs,)), spot=spot)).actions
+        assert written == (SetDeletionCost("ready-0", "uid-ready-0", None, remember=""),)
+
+    def test_two_of_theirs(self) -> None:
+        """With which nothing can be evicted in any case."""
+        assert not self.written(miscounting(), users("other"))
+
+    def test_the_mark_of_a_move_stays(self) -> None:
+        """Relief has just marked the pod that is to go: another one is written."""
+        seen = at_rest(budgets=(miscounting(),))
+        assert seen.source is not None
+        this = PlanInput(seen, seen.source, policy_in_force(seen, Policy()), rendered(), Rules())
+        mark = SetDeletionCost("ready-0", "uid-ready-0", "-1000", remember="")
+        result = guarded(this, Step.RUN, replace(planned(seen), actions=(mark,)))
+        assert [one.pod for one in result.actions if isinstance(one, SetDeletionCost)] == [
+            "ready-0",
+            "ready-1",
+        ]
+
+
 class TestOthers:
     """A budget of the user's wins; and where none can be kept, that is said."""
 
@@ -348,56 +450,12 @@ class TestOthers:
         assert budgets(result) == [None]
         assert result.guard == "your PodDisruptionBudget mine"
 
-    def test_that_comes_beside_ours(self) -> None:
-        """What became of a pod meanwhile may be counted for ours alone: after it has gone, pods are written.
-
-        One of each revision, that serves, and that no other write is about; its cost stays what it is.
-        """
-        twice = replace(pod("back"), deletion_cost="-1000", cost_before="7")  # its node has recovered
-        costly = pod("costly", deletion_cost="7")
-        older = replica_set(
-            "web-spot-2", of=(pod("unready", ready=False), *pods(1)), attachment=Attachment.ATTACHED
-        )
-        newer = replica_set(
-            "web-spot-1", of=(doomed(), twice, costly, *pods(2)), attachment=Attachment.ATTACHED
-        )
-        seen = replace(
-            at_rest(budgets=(OURS, users())),
-            on_demand=twin(Pool.ON_DEMAND, pods(4)),
-            spot=twin_of(Pool.SPOT, [newer, older], updated=5),
-        )
-        actions = planned(seen).actions
-        gone = actions.index(SetBudget("web-guard", None, "uid-guard"))
-        assert actions[gone + 1 :] == (
-            SetDeletionCost("ready-0", "uid-ready-0", None, remember=""),
-            SetDeletionCost("costly", "uid-costly", "7", remember="7"),
-            SetDeletionCost("ready-0", "uid-ready-0", None, remember=""),
-        )
-
-    def test_the_mark_of_a_move_stays(self) -> None:
-        """Relief has just marked the pod that is to go: another one is written."""
-        seen = at_rest(budgets=(OURS, users()))
-        assert seen.source is not None
-        this = PlanInput(seen, seen.source, policy_in_force(seen, Policy()), rendered(), Rules())
-        mark = SetDeletionCost("ready-0", "uid-ready-0", "-1000", remember="")
-        result = guarded(this, Step.RUN, replace(planned(seen), actions=(mark,)))
-        assert [one.uid for one in result.actions if isinstance(one, SetDeletionCost)] == [
-            "uid-ready-0",
-            "uid-ready-1",
-            "uid-ready-1",
-        ]
-
     @pytest.mark.parametrize("ordinal", [None, 1])
     def test_what_was_written_is_taken_off(self, ordinal: int | None) -> None:
         """By the next reconcile, of a StatefulSet's pod too, and none is written again."""
         written = replace(pod("written", deletion_cost="7"), cost_before="7", ordinal=ordinal)
         seen = replace(at_rest(budgets=(users(),)), spot=twin(Pool.SPOT, (*pods(5), written)))
         assert planned(seen).actions == (SetDeletionCost("written", "uid-written", "7"),)
-
-    def test_none_where_nobody_else_has_one(self) -> None:
-        """Ours goes since its user wants none: no pod is written."""
-        result = planned(at_rest(annotations={"splitter.io/evictions": "unguarded"}))
-        assert result.actions == (SetBudget("web-guard", None, "uid-guard"),)
 
     @pytest.mark.parametrize(
         ("selector", "theirs"),

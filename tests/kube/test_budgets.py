@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: which are seen and whom they wake, and what is written of ours."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,8 @@ from splitter.kube.client import ApiError, Client
 
 MANIFEST = '{"spec": {"selector": {"matchLabels": {"app": "web"}}}}'
 SPLIT_UID = "uid-split"
+REFUSES = {"type": "DisruptionAllowed", "status": "False", "lastTransitionTime": NOW.isoformat()}
+REFUSING = {"currentHealthy": 3, "disruptedPods": {"web-1": NOW.isoformat()}, "conditions": [REFUSES]}
 
 
 def raw(name: str = "web-guard", version: int = 1, **spec: object) -> dict[str, Any]:
@@ -80,8 +82,26 @@ class TestSees:
             seen.budgets.indexer.upsert(raw(minAvailable=3))
             seen.budgets.indexer.upsert({**raw(version=2, minAvailable=3), "status": {"currentHealthy": 4}})
             seen.budgets.indexer.upsert(raw("mine", version=3, minAvailable=1))
+            seen.budgets.indexer.upsert({**raw("mine", version=3, minAvailable=1), "status": REFUSING})
             seen.budgets.indexer.remove(raw("mine", version=4, minAvailable=1))
         assert seen.woken == [("shop", SPLIT_UID), ("shop", None), ("shop", None)]
+
+    @pytest.mark.parametrize(
+        ("status", "healthy", "since"),
+        [
+            ({}, 0, None),
+            (REFUSING, 4, NOW),
+            ({**REFUSING, "disruptedPods": None}, 3, NOW),
+            ({**REFUSING, "conditions": [{**REFUSES, "status": "True"}]}, 3 + 1, None),
+            ({**REFUSING, "conditions": [{**REFUSES, "lastTransitionTime": None}]}, 3 + 1, None),
+        ],
+    )
+    def test_what_kubernetes_counts(self, status: object, healthy: int, since: datetime | None) -> None:
+        """Those that are being evicted too: they still have to go."""
+        seen = Seen()
+        seen.budgets.indexer.upsert({**raw("mine", maxUnavailable=1), "status": status})
+        [result] = seen.budgets.of(KEY, SPLIT_UID)
+        assert (result.healthy, result.refuses_since) == (healthy, since)
 
     def test_not_followed(self) -> None:
         """Where they may not be read none is kept, and that is said."""
