@@ -18,8 +18,8 @@ from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import guard_name
-from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
-from splitter.core.plan import Plan, PlanInput
+from splitter.core.model import NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView, seconds_between
+from splitter.core.plan import Plan, PlanInput, looked_at_again
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState
 from splitter.core.start_times import cover_s
@@ -74,7 +74,7 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
         left = f"{_says(this, name, there)}, and cannot be changed" if there is not None else "none"
         return _unguarded(plan, f"{left}: {refused}")
     keeps, again_s = _min_available(this, plan, ours)
-    plan = _looked_at_again(replace(plan, guard=_says(this, name, keeps)), again_s)
+    plan = looked_at_again(replace(plan, guard=_says(this, name, keeps)), again_s)
     if there == keeps:
         return plan
     raised = keeps >= this.source.replicas if there is None else keeps > there
@@ -96,11 +96,6 @@ def _end(ours: BudgetView) -> SetBudget:
     return SetBudget(ours.name, None, ours.uid)
 
 
-def _looked_at_again(plan: Plan, after_s: float | None) -> Plan:
-    due = [one for one in (after_s, plan.requeue_after_s) if one is not None]
-    return replace(plan, requeue_after_s=min(due, default=None))
-
-
 def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bool) -> Plan:
     """Return the plan with a write on a pod where Kubernetes has missed that it is ready.
 
@@ -111,12 +106,11 @@ def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bo
     """
     if plan.step is not Step.RUN or theirs.refuses_since is None:
         return plan
-    written = _template_labels(this.source.manifest_json)  # of a StatefulSet's revisions none are known
     ready = [
         pod
         for twin in this.observed.twins
         for rs in twin.replica_sets
-        if selects(theirs, {**written, **rs.template_labels, **pod_labels(this.source.key.name, twin.pool)})
+        if selects(theirs, {**_made_with(this, twin, rs), **pod_labels(this.source.key.name, twin.pool)})
         for pod in rs.pods
         if pod.counts and pod.ready_since is not None
     ]
@@ -132,7 +126,7 @@ def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bo
         write = SetDeletionCost(pod.name, pod.uid, pod.deletion_cost, remember=pod.deletion_cost or "")
         plan = replace(plan, actions=(*plan.actions, write))
     again_s = (due_s if refused_s < due_s else 2 * due_s) - refused_s
-    return _looked_at_again(plan, again_s)
+    return looked_at_again(plan, again_s)
 
 
 def _users(this: PlanInput) -> list[BudgetView]:
@@ -171,6 +165,14 @@ def _labels(this: PlanInput) -> Iterator[Mapping[str, str]]:
         for written in (*map(_template_labels, texts), *revisions):
             if written:
                 yield {**written, **pod_labels(this.source.key.name, twin.pool)}
+
+
+def _made_with(this: PlanInput, twin: TwinView, rs: ReplicaSetView) -> Mapping[str, str]:
+    """Return the labels of a ReplicaSet's pods; of a StatefulSet's, those that new ones are made with."""
+    if rs.template_labels:
+        return rs.template_labels
+    made = "{}" if isinstance(this.rendered, Note) else this.rendered[twin.pool].manifest_json
+    return {**_template_labels(this.source.manifest_json), **_template_labels(made)}
 
 
 def _template_labels(manifest: str) -> Mapping[str, str]:

@@ -94,6 +94,12 @@ class Plan:
         return (*guard, *self.raises)
 
 
+def looked_at_again(plan: Plan, *after_s: float | None) -> Plan:
+    """Return the plan with the next look after so many seconds where that is sooner; None: no look is due."""
+    due = [one for one in (*after_s, plan.requeue_after_s) if one is not None]
+    return replace(plan, requeue_after_s=min(due, default=None))
+
+
 def as_written(plan: Plan, observed: Observation, written: Sequence[do.Action]) -> Plan:
     """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
     counts = {one.name: one.replicas for one in written if isinstance(one, do.Scale)}

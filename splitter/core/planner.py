@@ -29,7 +29,16 @@ from splitter.core.labels_annotations.policy import (
 from splitter.core.limits import too_large
 from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, SourceView, seconds_between
 from splitter.core.placement import table as placement_table
-from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules, as_written, held_as_it_is, in_part
+from splitter.core.plan import (
+    Plan,
+    PlanInput,
+    PolicyInForce,
+    Rules,
+    as_written,
+    held_as_it_is,
+    in_part,
+    looked_at_again,
+)
 from splitter.core.reasons import Reason, State
 from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
@@ -272,8 +281,7 @@ def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:
     if observed.signal_ends_at is None:
         return planned
     left_s = max(0.0, seconds_between(observed.now, observed.signal_ends_at)) + 1.0
-    due_s = left_s if planned.requeue_after_s is None else min(planned.requeue_after_s, left_s)
-    return replace(planned, requeue_after_s=due_s)
+    return looked_at_again(planned, left_s)
 
 
 def _only_reported(this: PlanInput, planned: Plan) -> Plan:

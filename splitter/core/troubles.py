@@ -21,7 +21,7 @@ from splitter.core.model import (
     Trouble,
     seconds_between,
 )
-from splitter.core.plan import Plan
+from splitter.core.plan import Plan, looked_at_again
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status.starts import NOTHING_LEARNED, StartTimes
 from splitter.core.start_times import slowest_s
@@ -88,12 +88,7 @@ def with_troubles(
     Who has a node is not called stuck before it takes longer than any replica there that was seen to start.
     """
     notes = troubles(observed, grace_s, starts)
-    due = [
-        one
-        for one in (_next_due_s(observed, _Limits(grace_s, starts)), plan.requeue_after_s)
-        if one is not None
-    ]
-    plan = replace(plan, troubles=notes, requeue_after_s=min(due, default=None))
+    plan = looked_at_again(replace(plan, troubles=notes), _next_due_s(observed, _Limits(grace_s, starts)))
     if not notes or plan.actions or plan.verdict.reason is notes[0].reason:
         return plan
     first = notes[0]

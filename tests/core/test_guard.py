@@ -424,6 +424,20 @@ class TestMiscounted:
         written = planned(replace(at_rest(budgets=(theirs,)), spot=spot)).actions
         assert written == (SetDeletionCost("ready-0", "uid-ready-0", None, remember=""),)
 
+    @pytest.mark.parametrize(("pool", "due"), [(Pool.SPOT, True), (Pool.ON_DEMAND, False)])
+    def test_of_a_statefulset_with_a_template_set(self, pool: Pool, due: bool) -> None:
+        """What its template set alone adds to the pods of a twin may be what a budget selects them by."""
+        bare = replica_set("web-spot-1", of=pods(6), attachment=Attachment.ATTACHED)
+        spot = twin_of(Pool.SPOT, [replace(bare, template_labels={})], updated=6)
+        theirs = replace(miscounting(healthy=5), selector=(("tier", "In", ("cheap",)),))
+        seen = replace(at_rest(budgets=(theirs,)), spot=spot)
+        adds = {"spec": {"template": {"metadata": {"labels": {"tier": "cheap"}}}}}
+        made = rendered()
+        made[pool] = replace(made[pool], manifest_json=json.dumps(adds))
+        assert seen.source is not None
+        this = PlanInput(seen, seen.source, policy_in_force(seen, Policy()), made, Rules())
+        assert bool(guarded(this, Step.RUN, replace(planned(seen), actions=())).actions) is due
+
     def test_two_of_theirs(self) -> None:
         """With which nothing can be evicted in any case."""
         assert not self.written(miscounting(), users("other"))

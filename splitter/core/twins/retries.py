@@ -11,7 +11,7 @@ from datetime import datetime
 from splitter.core.actions import RetryPods
 from splitter.core.handover import Step
 from splitter.core.model import Observation, ReplicaSetView, seconds_between
-from splitter.core.plan import Plan
+from splitter.core.plan import Plan, looked_at_again
 
 # Between two tries: a quarter of the time for which there has been a reason to try, within these.
 _SHORTEST_S = 5.0
@@ -33,8 +33,7 @@ def retried(observed: Observation, planned: Plan) -> Plan:
     left = {rs.name: _left_s(rs, loss, observed.now) for rs in refused}
     due = tuple(RetryPods(rs.name, rs.uid, observed.now) for rs in refused if left[rs.name] <= 0)
     again_s = min(_SHORTEST_S if one <= 0 else one for one in left.values())
-    again_s = again_s if planned.requeue_after_s is None else min(planned.requeue_after_s, again_s)
-    return replace(planned, retries=due, requeue_after_s=again_s)
+    return looked_at_again(replace(planned, retries=due), again_s)
 
 
 def _left_s(rs: ReplicaSetView, loss: datetime | None, now: datetime) -> float:

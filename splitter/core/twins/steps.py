@@ -16,7 +16,7 @@ from splitter.core.floor import floor_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import Attachment, NodeStatus, Note, Pool, Rendered, TwinView
-from splitter.core.plan import POLL_S, Plan, PlanInput
+from splitter.core.plan import POLL_S, Plan, PlanInput, looked_at_again
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision, decide, losses
 from splitter.core.rebalance.inputs import ends_slowly_in_s, rebalance_input
@@ -79,8 +79,7 @@ def _requeued_at_grace(this: PlanInput, counted: Plan) -> Plan:
         ends_slowly_in_s(pod, twin, this.observed.now) for twin in this.observed.twins for pod in twin.pods
     ]
     left += [after_s + 1.0 for after_s in slow if after_s]
-    due = [one for one in (*left, stuck_s, counted.requeue_after_s) if one is not None]
-    return replace(counted, requeue_after_s=min(due, default=None))
+    return looked_at_again(counted, *left, stuck_s)
 
 
 def _create_twins(this: PlanInput, missing: Sequence[Pool]) -> Plan:
