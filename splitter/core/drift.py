@@ -13,9 +13,9 @@ from typing import Final
 
 from deepdiff import DeepDiff
 
-from splitter.core.keyed import KeyedLists
+from splitter.core.keyed import Edit, KeyedLists
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
-from splitter.core.model import Edit, Rendered
+from splitter.core.model import Rendered
 
 # They differ because something else does.
 _MARKS: Final = frozenset({ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF})

@@ -171,8 +171,8 @@ def _made_with(this: PlanInput, twin: TwinView, rs: ReplicaSetView) -> Mapping[s
     """Return the labels of a ReplicaSet's pods; of a StatefulSet's, those that new ones are made with."""
     if rs.template_labels:
         return rs.template_labels
-    made = "{}" if isinstance(this.rendered, Note) else this.rendered[twin.pool].manifest_json
-    return {**_template_labels(this.source.manifest_json), **_template_labels(made)}
+    made = this.source if isinstance(this.rendered, Note) else this.rendered[twin.pool]
+    return _template_labels(made.manifest_json)
 
 
 def _template_labels(manifest: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Finds items of keyed lists: containers by name, ports by number and protocol.
+"""Finds what a path of fields leads to in keyed lists: containers by name, ports by number and protocol.
 
 Whoever may write an object chooses how many items and how many keys there are, so no list is walked once for
 each key.
@@ -6,9 +6,18 @@ each key.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 _Scalars = tuple[str | float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One value that somebody else has written into a twin's pod template."""
+
+    path: tuple[str, ...]  # names of fields; an item of a list by its keys, as `{"name":"web"}`
+    value: str | float
 
 
 class KeyedLists:

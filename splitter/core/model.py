@@ -7,6 +7,7 @@ from enum import StrEnum, unique
 
 from splitter.core.evictions import BudgetView
 from splitter.core.hot_nodes import HotNodes
+from splitter.core.keyed import Edit
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
@@ -198,6 +199,7 @@ class ReplicaSetView:
     status_replicas: int
     available_replicas: int
     created: datetime
+    pod_hash: str = ""  # of a twin's: equal to its source's where pods differ in no more than placement
     template_labels: Mapping[str, str] = field(default_factory=dict)
     hashes: tuple[str, ...] = ()  # pods of which pod-template-hash it selects
     marked: bool = False  # the Deployment controller has copied our mark onto it
@@ -215,14 +217,6 @@ class ReplicaSetView:
         """The pods that it wants and the API server does not let it create."""
         missing = self.spec_replicas - sum(pod.counts for pod in self.pods)
         return max(0, missing) if self.refusal is not None else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """One value that somebody else has written into a twin's pod template."""
-
-    path: tuple[str, ...]  # names of fields; an item of a list by its keys, as `{"name":"web"}`
-    value: str | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +240,7 @@ class TwinView:
     paused: bool = False
     edits: tuple[Edit, ...] = ()
     stripped: bool = False  # fields that we have applied were removed by somebody
+    robbed: bool = False  # its label or its owner was taken away
     made_of: str = ""  # what of the source its template was made of
     stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
     strays: frozenset[str] = frozenset()  # its pods in the other pool, by UID, where it starts none
@@ -263,6 +258,10 @@ class TwinView:
     def is_losing(self) -> bool:
         """Whether a node goes, or is gone, under a pod of it."""
         return any(pod.going for pod in self.pods)
+
+    def bears(self, rendered_hash: str) -> bool:
+        """Whether it is as this was rendered; one that was robbed is written whole again."""
+        return self.rendered_hash == rendered_hash and not self.robbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +282,7 @@ class SourceView:
     annotations: Mapping[str, str]
     selector_keys: tuple[str, ...]  # labels that a parked ReplicaSet must not carry
     manifest_json: str  # what the templates get; opaque here
+    pod_hash: str = ""  # of its pod template, without placement and our own marks
     deleting: bool = False
     paused_by_us: bool = False  # managedFields: f:paused is splitter's
     unpaused_by_manifest: str | None = None  # who says `paused: false`

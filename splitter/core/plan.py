@@ -141,7 +141,7 @@ def rolls(plan: Plan) -> bool:
 
 def half_rolled(observed: Observation, rendered: Mapping[Pool, Rendered]) -> bool:
     """Whether one twin has its new template already: both were tried in a dry run before that, once."""
-    return any(twin.rendered_hash == rendered[twin.pool].hash for twin in observed.twins)
+    return any(twin.bears(rendered[twin.pool].hash) for twin in observed.twins)
 
 
 def held_back(plan: Plan, denied: Note, look_again_s: float) -> Plan:

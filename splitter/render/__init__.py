@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from splitter.core.desired.compare import canonical_json, is_same_pod, rendered_hash
+from splitter.core.desired.compare import canonical_json, pod_hash, rendered_hash
 from splitter.core.desired.manifest import Manifest, mapping_at, without
 from splitter.core.desired.scheduling import NodePresets, required_terms
 from splitter.core.desired.twin import enforce, first_ordinal, peers, pod_labels, rendered_from, twin_labels
@@ -215,5 +215,5 @@ def _finished(manifest: dict[str, object], source: Manifest, policy: Policy) -> 
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(f"the twin has {size} bytes; at most {MAX_BYTES} are allowed")
-    templates = (mapping_at(mapping_at(one, "spec"), "template") for one in (source, manifest))
-    return Rendered(text, hashes, made_of, policy.template_set, is_same_pod(*templates))
+    pods = {pod_hash(mapping_at(mapping_at(one, "spec"), "template")) for one in (source, manifest)}
+    return Rendered(text, hashes, made_of, policy.template_set, len(pods) == 1)

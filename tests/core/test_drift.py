@@ -5,7 +5,8 @@ import json
 import pytest
 
 from splitter.core.drift import changed_fields, overwritten
-from splitter.core.model import Edit, Rendered
+from splitter.core.keyed import Edit
+from splitter.core.model import Rendered
 
 
 def rendered(**spec: object) -> Rendered:

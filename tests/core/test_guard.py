@@ -89,7 +89,8 @@ def announced(since_s: float, *going: PodView, starts_s: tuple[int, ...] = ()) -
 
 def planned(seen: Observation) -> Plan:
     """Plan a reconcile."""
-    return plan(seen, policy_in_force(seen, Policy()), rendered(), Rules())
+    made = {pool: replace(one, manifest_json=MANIFEST) for pool, one in rendered().items()}
+    return plan(seen, policy_in_force(seen, Policy()), made, Rules())
 
 
 def into_its_ten_minutes(seen: Observation, seconds: float) -> datetime:

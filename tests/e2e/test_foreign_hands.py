@@ -41,14 +41,16 @@ class TestLabelsOfAllDeployments:
     """`kubectl label deployment --all` meets the twins too."""
 
     def test_removed_from_all(self, split_shop: Shop) -> None:
-        """The label removed with --all gives back as if it were removed from the source alone."""
+        """The label removed with --all gives back as if from the source alone: the same pods go on."""
         shop = split_shop
+        before = shop.pod_uids()
         with shop.watch() as watched:
             shop.kubectl("label", "deployment", "--all", f"{LABEL}-")
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
         assert shop.deployments() == {"web"}
+        assert shop.pod_uids() == before
 
     def test_changed_on_a_twin(self, split_shop: Shop) -> None:
         """A twin whose label somebody removes or overwrites is still the twin: its pods go on serving."""

@@ -122,6 +122,18 @@ class TestLife:
         wait_rolled(split, grace=9)
         split.until(lambda: set(split.images()) == {"web:2"}, "web:2 on both twins")
 
+    def test_changed_and_given_back(self, split: Shop, own_set: TemplateSet) -> None:
+        """What the set had added to the pods goes with the twin, though the set adds nothing any more."""
+        own_set.change(SPOT)
+        split.until(lambda: split.status()["reason"] == "TemplateSetChanged", "the word about the set")
+        with split.watch() as watched:
+            split.unlabel()
+            split.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest_asked() <= REPLICAS + SURGE
+        grace = {pod["spec"]["terminationGracePeriodSeconds"] for pod in split.pods()}
+        assert grace == {split.deployment()["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]}
+
     def test_deleted(self, split: Shop, own_set: TemplateSet) -> None:
         """The twins stay as they are and go on being scaled; written again, all is well."""
         before = Running(split)

@@ -3,9 +3,9 @@
 import json
 from datetime import datetime
 
+from splitter.core.keyed import Edit
 from splitter.core.model import (
     Attachment,
-    Edit,
     NodeStatus,
     Observation,
     PodView,
@@ -126,7 +126,8 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         name=twin.name,
         uid=twin.uid,
         resource_version=str(twin.version),
-        rendered_hash="" if twin.robbed else twin.rendered_hash,
+        rendered_hash=twin.rendered_hash,
+        robbed=twin.robbed,
         made_of=twin.made_of,
         paused=twin.paused,
         template_hash=twin.template,

@@ -70,6 +70,20 @@ class TestAnImage:
         assert made_of(story.cluster) == {"v3"}
 
 
+class TestARobbedTwin:
+    """Somebody takes the label off the twins, too: `kubectl label deployment --all`."""
+
+    def test_keeps_its_pods(self, story: Story) -> None:
+        """They go home as they would without that: none is replaced."""
+        before = {pod.uid for pod in story.cluster.pods.values() if pod.active}
+        for twin in story.cluster.twins.values():
+            twin.robbed, twin.version = True, story.cluster.version()
+        story.unlabel()
+        story.wait(600)
+        assert not traces(story.cluster)
+        assert {pod.uid for pod in story.cluster.pods.values() if pod.active} == before
+
+
 class TestAnEditedTwin:
     """Somebody has edited a twin, and the label goes before that is put back."""
 

@@ -208,7 +208,7 @@ def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[
     if held := [rs for rs in twin.replica_sets if holds_replicas(rs)]:
         # Some of the pods only: what was let go half, as by a label set again at once, is let go whole.
         return [do.OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in held]
-    if not twin.rendered_hash and not isinstance(this.rendered, Note):
+    if (twin.robbed or not twin.rendered_hash) and not isinstance(this.rendered, Note):
         # It was robbed of its owner or its label, or edited: it is written whole again, and waits on.
         whole = _created(this, twin.pool, twin.spec_replicas)
         return [replace(whole, resource_version=twin.resource_version)]
@@ -290,13 +290,18 @@ def _all_kept(this: PlanInput) -> list[do.Action]:
 
 
 def _is_current(this: PlanInput, twin: TwinView, rs: ReplicaSetView) -> bool:
-    """Whether the pods of a twin's ReplicaSet are made of the source's template as it is now."""
+    """Whether the pods of a twin's ReplicaSet are made of the source's template as it is now.
+
+    Whether the twin was robbed says nothing of its pods. If the template set has changed since they were
+    made, they are compared themselves: what the set had added does not outlive the twin.
+    """
     if isinstance(this.rendered, Note):
         return False
     made = this.rendered[twin.pool]
     as_rendered = bool(twin.rendered_hash) and not is_withdrawn(twin.rendered_hash)
-    of_source = made.same_pods and twin.made_of == made.made_of and as_rendered
-    return of_source and rs.template_hash == twin.template_hash
+    of_source = as_rendered and twin.made_of == made.made_of and rs.template_hash == twin.template_hash
+    same_pods = made.same_pods if twin.rendered_hash == made.hash else rs.pod_hash == this.source.pod_hash
+    return of_source and same_pods
 
 
 def restless(this: PlanInput) -> bool:

@@ -70,24 +70,22 @@ def template_hash(pod_template: Manifest) -> str:
     return _hash({**pod_template, "metadata": {**without(metadata, "creationTimestamp"), "labels": labels}})
 
 
-def is_same_pod(source: Manifest, twin: Manifest) -> bool:
-    """Whether a twin's pod template differs from its source's in placement and in our own marks only.
+def pod_hash(pod_template: Manifest) -> str:
+    """Return a hash that is equal for pod templates that differ in placement and in our own marks only.
 
-    Then a running pod of the source is one of the twin's, wherever it stands.
+    Then a running pod of the source is one of the twin's, wherever it stands. The label
+    `pod-template-hash` is ignored here, too.
 
-    >>> is_same_pod({"spec": {"a": 1}}, {"spec": {"a": 1, "affinity": {}, "tolerations": []}})
+    >>> pod_hash({"spec": {"a": 1}}) == pod_hash({"spec": {"a": 1, "affinity": {}, "tolerations": []}})
     True
     """
-    return _without_placement(source) == _without_placement(twin)
-
-
-def _without_placement(template: Manifest) -> object:
-    metadata, spec = mapping_at(template, "metadata"), mapping_at(template, "spec")
+    metadata, spec = mapping_at(pod_template, "metadata"), mapping_at(pod_template, "spec")
     texts = {
         name: {key: text for key, text in mapping_at(metadata, name).items() if not key.startswith(PREFIX)}
         for name in ("labels", "annotations")
     }
-    return texts, without(spec, *_PLACEMENT)
+    labels = without(texts["labels"], "pod-template-hash")
+    return _hash({**texts, "labels": labels, "spec": without(spec, *_PLACEMENT)})
 
 
 def canonical_json(value: object) -> str:

@@ -108,7 +108,7 @@ def is_outdated(this: PlanInput) -> bool:
     """Whether a twin has another template than is rendered now, or nothing can be rendered."""
     rendered = this.rendered
     return isinstance(rendered, Note) or any(
-        one.rendered_hash != rendered[one.pool].hash for one in this.observed.twins
+        not one.bears(rendered[one.pool].hash) for one in this.observed.twins
     )
 
 

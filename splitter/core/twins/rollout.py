@@ -94,7 +94,7 @@ def next_roll(
     if where.order is RolloutOrder.SPOT_FIRST:
         order.reverse()
     moved = {pool for pool in order if pair[pool].partition != where.partitions.get(pool, 0)}
-    outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash or pool in moved]
+    outdated = [pool for pool in order if not pair[pool].bears(rendered[pool].hash) or pool in moved]
     if all(pool not in moved and _awaits_rollout(pair[pool], rendered[pool], where) for pool in outdated):
         # None is outdated, or all wait for a rollout that somebody else begins.
         waiting = _changed_set(pair[outdated[0]]) if outdated else None
@@ -125,9 +125,11 @@ def next_roll(
 def _awaits_rollout(twin: TwinView, rendered: Rendered, where: Circumstances) -> bool:
     """Whether only the template set has changed: the source's next rollout applies it, or a command (H66).
 
-    Not for a twin whose last template was taken back or edited, or does not come up: that is mended now.
+    Not for a twin whose last template was taken back or edited, or does not come up, nor for one that was
+    robbed: that is mended now.
     """
-    if twin.rendered_hash in {"", withdrawn(twin.rendered_hash)} or is_unfinished(twin, where.now):
+    taken_back = twin.rendered_hash in {"", withdrawn(twin.rendered_hash)}
+    if taken_back or twin.robbed or is_unfinished(twin, where.now):
         return False
     return bool(rendered.made_of) and twin.made_of == rendered.made_of
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
-from splitter.core.keyed import KeyedLists
-from splitter.core.model import Edit
+from splitter.core.keyed import Edit, KeyedLists
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.fields import Raw
 

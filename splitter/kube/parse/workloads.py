@@ -8,7 +8,7 @@ import orjson
 
 from splitter.core import labels_annotations as keys
 from splitter.core.causes import of_refusal
-from splitter.core.desired.compare import template_hash
+from splitter.core.desired.compare import pod_hash, template_hash
 from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
@@ -58,6 +58,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
             uid=metadata["uid"],
             resource_version="",
             marked=keys.ANNOTATION_TAKEN_OVER in annotations,
+            pod_hash=pod_hash(spec["template"]) if keys.LABEL_POOL in labels else "",
             template_labels=spec["template"]["metadata"].get("labels", {}),
             hashes=_selected_hashes(spec.get("selector") or {}),
             template_hash=template_hash(spec["template"]),
@@ -124,7 +125,7 @@ def twin(raw: Raw) -> TwinRecord:
         or not is_name(owner["name"])
     ):
         raise UnreadableError("it is not called as the twin of its owner would be")
-    intact = labels.get(keys.LABEL_SPLIT) == keys.SPLIT_TWIN and owner["uid"]
+    intact = labels.get(keys.LABEL_SPLIT) == keys.SPLIT_TWIN and bool(owner["uid"])
     replicas = count(spec, "replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
@@ -141,10 +142,8 @@ def twin(raw: Raw) -> TwinRecord:
             name=metadata["name"],
             uid=metadata["uid"],
             resource_version="",
-            # Without its label or its owner it is out of date, and is written whole again.
-            rendered_hash=metadata.get("annotations", {}).get(keys.ANNOTATION_RENDERED_HASH, "")
-            if intact
-            else "",
+            rendered_hash=metadata.get("annotations", {}).get(keys.ANNOTATION_RENDERED_HASH, ""),
+            robbed=not intact,
             made_of=metadata.get("annotations", {}).get(keys.ANNOTATION_MADE_OF, ""),
             stalled=_is_stalled(status),
             template_hash=template_hash(spec["template"]),
@@ -221,6 +220,7 @@ def source(raw: Raw) -> SourceRecord:
         annotations=texts(metadata.get("annotations")),
         selector_keys=selector_keys,
         manifest_json=_manifest(raw),
+        pod_hash=pod_hash(spec["template"]),
         deleting="deletionTimestamp" in metadata,
         paused_by_us=_paused_by(metadata, ours=True) is not None,
         unpaused_by_manifest=_unpaused_by_manifest(metadata, spec),

@@ -307,7 +307,7 @@ class TestSettling:
 
     def test_a_twin_that_was_robbed(self) -> None:
         """Of its owner or its label: it is written whole, with as many replicas, and stays paused."""
-        twins = waiting(3, 0, rendered_hash="")
+        twins = waiting(3, 0, robbed=True)
         observed = replace(observation(labelled(), [KEPT], **twins), orphans=running(3, 0, born=True))
         [made] = [one for one in planned(observed).actions if isinstance(one, ApplyTwin)]
         assert (made.replicas, made.paused, made.resource_version) == (3, True, "rv-web-on-demand")
@@ -368,6 +368,28 @@ class TestOffboarding:
         result = planned(
             observation(gone_home(template_hash="v2"), [], **owning(paused=True)), "v2", made_of="2"
         )
+        assert result.actions == (KeepRevision("web-splith1", "web-on-demand-h1"),)
+
+    def test_of_a_twin_that_was_robbed(self) -> None:
+        """Its label may have gone with the source's: its pods are the source's nevertheless."""
+        result = planned(observation(gone_home(), [], **owning(paused=True, robbed=True)))
+        assert result.actions == (KeepRevision("web-splith1", None),)
+
+    @pytest.mark.parametrize(("pods", "template_of"), [("same", None), ("more", "web-on-demand-h1")])
+    def test_of_a_template_set_that_has_changed(self, pods: str, template_of: str | None) -> None:
+        """What the set had added to them goes with the twin, whatever the set says now."""
+        twins = {
+            name: replace(
+                twin, rendered_hash="before", replica_sets=(replace(twin.replica_sets[0], pod_hash=pods),)
+            )
+            for name, twin in owning(paused=True).items()
+        }
+        result = planned(observation(gone_home(pod_hash="same"), [], **twins))
+        assert result.actions == (KeepRevision("web-splith1", template_of),)
+
+    def test_of_a_template_set_that_changes_more(self) -> None:
+        """Rendered as it would be now, they have what the source's pods do not have."""
+        result = planned(observation(gone_home(), [], **owning(paused=True)), same_pods=False)
         assert result.actions == (KeepRevision("web-splith1", "web-on-demand-h1"),)
 
     def test_then_the_pods_are_let_go(self) -> None:

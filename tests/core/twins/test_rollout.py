@@ -257,6 +257,14 @@ class TestAChangedTemplateSet:
         assert isinstance(result, Roll)
         assert result.pool is Pool.ON_DEMAND
 
+    def test_is_written_whole_after_it_was_robbed(self) -> None:
+        """Of its label or its owner, and of nothing else: it is written as it was."""
+        robbed = on_demand(robbed=True)
+        result = next_roll(robbed, spot(), rendered("v1"), WHERE)
+        assert isinstance(result, Roll)
+        assert result.pool is Pool.ON_DEMAND
+        assert next_roll(replace(robbed, robbed=False), spot(), rendered("v1"), WHERE) is None
+
     def test_mends_what_a_set_has_broken(self) -> None:
         """A twin that does not come up waits for nobody."""
         broken = replace(rolling(), made_of="source-1", rendered_hash="v1|on-demand")

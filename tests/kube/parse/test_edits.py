@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kube.raw import Raw, deployment
-from splitter.core.model import Edit
+from splitter.core.keyed import Edit
 from splitter.core.nodes.facts import NodeFacts, NodeState
 from splitter.kube import parse
 from splitter.kube.cache import Cache

@@ -53,6 +53,23 @@ class TestReplicaSets:
         same["spec"]["template"]["spec"] = {"containers": [{"name": "web", "image": "web:2"}]}
         assert parse.replica_set(raw).view.template_hash != parse.replica_set(same).view.template_hash
 
+    @pytest.mark.parametrize(
+        ("change", "equal"),
+        [
+            ({"affinity": {}, "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]}, True),
+            ({"terminationGracePeriodSeconds": 7}, False),
+        ],
+    )
+    def test_of_a_twin(self, change: Raw, equal: bool) -> None:
+        """Where its pods may stand and our own marks apart, its template is the source's or is not."""
+        source = deployment()
+        template: dict[str, Any] = json.loads(json.dumps(source["spec"]["template"]))
+        ours = {"splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "abc"}
+        template["metadata"]["labels"].update(ours)
+        template["spec"].update(change)
+        result = parse.replica_set(replica_set(labels=ours, spec={"template": template}))
+        assert (result.view.pod_hash == parse.source(source).view.pod_hash) is equal
+
     def test_is_the_deployments_template(self) -> None:
         """A Deployment's template and that of its ReplicaSet are known as the same."""
         source = deployment()
@@ -348,6 +365,22 @@ class TestTwins:
         )
         assert counts == (4, 5, 3, 2)
         assert (result.view.max_surge, result.view.max_unavailable) == (2, 0)
+        assert not result.view.robbed
+
+    @pytest.mark.parametrize(
+        "taken",
+        [
+            {"ownerReferences": []},
+            {"labels": {"splitter.io/pool": "spot", "splitter.io/source": "web"}},
+            {"labels": {"splitter.io/split": "no", "splitter.io/pool": "spot"}},
+        ],
+    )
+    def test_robbed(self, taken: Raw) -> None:
+        """Without its owner or its label it is written whole again; its hash is known still."""
+        labels = {"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"}
+        annotations = {"splitter.io/rendered-hash": "abc"}
+        view = parse.twin(twin(annotations=annotations, **{"labels": labels, **taken})).view
+        assert (view.robbed, view.rendered_hash, view.bears("abc")) == (True, "abc", False)
 
     def test_of_nobody(self) -> None:
         """A Deployment of a user's with our label, no owner and nothing that says whose twin it is: none."""
