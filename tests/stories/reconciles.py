@@ -326,7 +326,7 @@ def _keep(cluster: Cluster, action: KeepRevision, observed: Observation | None) 
         template = _replica_set(cluster, action.replica_set, None).template
     _free(cluster, action.name)
     kept = action.name.rpartition("-")[2]
-    made = cluster.adopting(cluster.source, action.name, template.partition("|")[0], 0, (kept,))
+    made = cluster.adopting(cluster.source, action.name, template, 0, (kept,))
     made.controlled, made.desired_replicas = False, None
     made.labels = {TEMPLATE_HASH: kept, LABEL_SPLIT: SPLIT_PARKED}
 

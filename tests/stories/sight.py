@@ -93,6 +93,7 @@ def _source(source: Deployment) -> SourceView:
         paused=source.paused,
         observed=observed,
         template_hash=source.template,
+        pod_hash=_pod_hash(source.template),
         labels=dict(source.labels),
         annotations=dict(source.annotations),
         selector_keys=(APP,),
@@ -155,12 +156,18 @@ def _excluded(cluster: Cluster, pool: Pool) -> Trouble | None:
     return Trouble(Reason.TAINT_NOT_TOLERATED, detail)
 
 
+def _pod_hash(template: str) -> str:
+    """Return what pods are made of, wherever they may stand and whenever they were restarted."""
+    return template.partition("|")[0].partition("@")[0]
+
+
 def _replica_set(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> ReplicaSetView:
     return ReplicaSetView(
         name=rs.name,
         uid=rs.uid,
         resource_version=str(rs.version),
         template_hash=rs.template,
+        pod_hash=_pod_hash(rs.template),
         spec_replicas=rs.spec,
         status_replicas=rs.status_replicas,
         available_replicas=rs.status_available,

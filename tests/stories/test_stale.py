@@ -87,9 +87,10 @@ class TestARobbedTwin:
 class TestAnEditedTwin:
     """Somebody has edited a twin, and the label goes before that is put back."""
 
+    @pytest.mark.parametrize("seen", [True, False])
     @pytest.mark.parametrize("pool", list(Pool))
-    def test_is_mended_by_the_source(self, pool: Pool) -> None:
-        """What the editor wanted does not outlive the twin."""
+    def test_is_mended_by_the_source(self, pool: Pool, seen: bool) -> None:
+        """What the editor wanted does not outlive the twin; nor what was added, which is no edit of ours."""
         story = Story("An edited twin is given back")
         story.label(on_demand_base="2", spot_percent="80", freeze="true")
         story.wait(600)
@@ -97,7 +98,7 @@ class TestAnEditedTwin:
         story.happens("somebody edits a twin, and nobody sees it")
         story.wait(60)
         assert not stale(story.cluster)
-        story.cluster.twins[pool].edited = True
+        story.cluster.twins[pool].edited = seen
         story.unlabel()
         story.wait(600)
         assert not traces(story.cluster)

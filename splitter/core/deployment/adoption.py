@@ -292,16 +292,14 @@ def _all_kept(this: PlanInput) -> list[do.Action]:
 def _is_current(this: PlanInput, twin: TwinView, rs: ReplicaSetView) -> bool:
     """Whether the pods of a twin's ReplicaSet are made of the source's template as it is now.
 
-    Whether the twin was robbed says nothing of its pods. If the template set has changed since they were
-    made, they are compared themselves: what the set had added does not outlive the twin.
+    They are compared themselves, with the source: what a template set or a person has added to a twin does
+    not outlive it. Where the source's pods may stand is told by what the twin was made of.
     """
     if isinstance(this.rendered, Note):
         return False
-    made = this.rendered[twin.pool]
     as_rendered = bool(twin.rendered_hash) and not is_withdrawn(twin.rendered_hash)
-    of_source = as_rendered and twin.made_of == made.made_of and rs.template_hash == twin.template_hash
-    same_pods = made.same_pods if twin.rendered_hash == made.hash else rs.pod_hash == this.source.pod_hash
-    return of_source and same_pods
+    made_of_it = as_rendered and twin.made_of == this.rendered[twin.pool].made_of
+    return made_of_it and rs.template_hash == twin.template_hash and rs.pod_hash == this.source.pod_hash
 
 
 def restless(this: PlanInput) -> bool:

@@ -11,6 +11,8 @@ from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_REND
 _HASH_LENGTH: Final = 16
 # Where a pod may stand: a pod that stands there already does not need it.
 _PLACEMENT: Final = ("affinity", "tolerations", "nodeSelector", "topologySpreadConstraints")
+# What tells pods apart that are made alike.
+_MARKS: Final = (PREFIX, "pod-template-hash", "kubectl.kubernetes.io/restartedAt")
 _WITHDRAWN: Final = "withdrawn-"
 
 
@@ -73,19 +75,18 @@ def template_hash(pod_template: Manifest) -> str:
 def pod_hash(pod_template: Manifest) -> str:
     """Return a hash that is equal for pod templates that differ in placement and in our own marks only.
 
-    Then a running pod of the source is one of the twin's, wherever it stands. The label
-    `pod-template-hash` is ignored here, too.
+    Then a running pod of the source is one of the twin's, wherever it stands. `pod-template-hash` is
+    ignored here, too, and so is what `kubectl rollout restart` writes: it changes nothing of a pod.
 
     >>> pod_hash({"spec": {"a": 1}}) == pod_hash({"spec": {"a": 1, "affinity": {}, "tolerations": []}})
     True
     """
     metadata, spec = mapping_at(pod_template, "metadata"), mapping_at(pod_template, "spec")
     texts = {
-        name: {key: text for key, text in mapping_at(metadata, name).items() if not key.startswith(PREFIX)}
+        name: {key: text for key, text in mapping_at(metadata, name).items() if not key.startswith(_MARKS)}
         for name in ("labels", "annotations")
     }
-    labels = without(texts["labels"], "pod-template-hash")
-    return _hash({**texts, "labels": labels, "spec": without(spec, *_PLACEMENT)})
+    return _hash({**texts, "spec": without(spec, *_PLACEMENT)})
 
 
 def canonical_json(value: object) -> str:

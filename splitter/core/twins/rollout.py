@@ -126,7 +126,7 @@ def _awaits_rollout(twin: TwinView, rendered: Rendered, where: Circumstances) ->
     """Whether only the template set has changed: the source's next rollout applies it, or a command (H66).
 
     Not for a twin whose last template was taken back or edited, or does not come up, nor for one that was
-    robbed: that is mended now.
+    robbed: that is mended now, or as soon as its last good template has come up.
     """
     taken_back = twin.rendered_hash in {"", withdrawn(twin.rendered_hash)}
     if taken_back or twin.robbed or is_unfinished(twin, where.now):

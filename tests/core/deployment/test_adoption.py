@@ -376,20 +376,25 @@ class TestOffboarding:
         assert result.actions == (KeepRevision("web-splith1", None),)
 
     @pytest.mark.parametrize(("pods", "template_of"), [("same", None), ("more", "web-on-demand-h1")])
-    def test_of_a_template_set_that_has_changed(self, pods: str, template_of: str | None) -> None:
-        """What the set had added to them goes with the twin, whatever the set says now."""
+    @pytest.mark.parametrize("same_pods", [True, False])
+    @pytest.mark.parametrize("changed", [{}, {"rendered_hash": "of the set before"}])
+    def test_of_pods_that_have_more(
+        self, changed: dict[str, str], same_pods: bool, pods: str, template_of: str | None
+    ) -> None:
+        """What a set or a person has added to a twin goes with it; what the set adds now is in no pod yet."""
         twins = {
-            name: replace(
-                twin, rendered_hash="before", replica_sets=(replace(twin.replica_sets[0], pod_hash=pods),)
-            )
-            for name, twin in owning(paused=True).items()
+            name: replace(twin, replica_sets=(replace(twin.replica_sets[0], pod_hash=pods),))
+            for name, twin in owning(paused=True, **changed).items()
         }
-        result = planned(observation(gone_home(pod_hash="same"), [], **twins))
-        assert result.actions == (KeepRevision("web-splith1", template_of),)
+        observed = observation(gone_home(pod_hash="same"), [], **twins)
+        assert planned(observed, same_pods=same_pods).actions == (KeepRevision("web-splith1", template_of),)
 
-    def test_of_a_template_set_that_changes_more(self) -> None:
-        """Rendered as it would be now, they have what the source's pods do not have."""
-        result = planned(observation(gone_home(), [], **owning(paused=True)), same_pods=False)
+    @pytest.mark.parametrize("robbed", [False, True])
+    @pytest.mark.parametrize("borne", ["", "withdrawn-", "withdrawn-v1|on-demand"])
+    def test_of_a_twin_that_was_edited_or_taken_back(self, borne: str, robbed: bool) -> None:
+        """Nobody knows where its pods may stand: robbed of its label or not, they are older ones."""
+        twins = owning(paused=True, rendered_hash=borne, robbed=robbed)
+        result = planned(observation(gone_home(), [], **twins))
         assert result.actions == (KeepRevision("web-splith1", "web-on-demand-h1"),)
 
     def test_then_the_pods_are_let_go(self) -> None:

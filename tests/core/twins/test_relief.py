@@ -329,11 +329,15 @@ class TestWhatIsMoreImportant:
         one.run()
         assert one.specs[Pool.SPOT] == SPOT
 
-    def test_a_new_template(self) -> None:
-        """A rollout that is due ends the move first."""
+    @pytest.mark.parametrize(("template", "robbed"), [("v2", False), ("v1", True)])
+    def test_a_new_template(self, template: str, robbed: bool) -> None:
+        """A rollout that is due ends the move first; so does a twin that is to be written whole again."""
         one = begun(2)
         observed = one.observed()
-        made = plan(observed, policy_in_force(observed, DEFAULTS), rendered("v2"), Rules(defaults=DEFAULTS))
+        assert observed.spot is not None
+        observed = replace(observed, spot=replace(observed.spot, robbed=robbed))
+        twins = rendered(template)
+        made = plan(observed, policy_in_force(observed, DEFAULTS), twins, Rules(defaults=DEFAULTS))
         assert made.relief is not None
         assert made.relief.current is None
 

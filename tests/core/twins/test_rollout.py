@@ -312,6 +312,8 @@ class TestHalfRolled:
         """A template that was withdrawn from a twin is no template that it bears."""
         back = replace(on_demand("v2"), rendered_hash=withdrawn(on_demand("v2").rendered_hash))
         assert not half_rolled(observation(source(), on_demand=back, spot=spot()), self.RENDERED)
+        robbed = replace(on_demand("v2"), robbed=True)
+        assert not half_rolled(observation(source(), on_demand=robbed, spot=spot()), self.RENDERED)
 
 
 class TestPartition:

@@ -66,6 +66,7 @@ class TestReplicaSets:
         template: dict[str, Any] = json.loads(json.dumps(source["spec"]["template"]))
         ours = {"splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "abc"}
         template["metadata"]["labels"].update(ours)
+        template["metadata"]["annotations"] = {"kubectl.kubernetes.io/restartedAt": "2026-11-27T07:00:00Z"}
         template["spec"].update(change)
         result = parse.replica_set(replica_set(labels=ours, spec={"template": template}))
         assert (result.view.pod_hash == parse.source(source).view.pod_hash) is equal
