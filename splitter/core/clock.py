@@ -1,6 +1,15 @@
-"""Waits of placement: how long one still lasts, and until when, as people read it."""
+"""Waits: which one ends first, how long one still lasts, and until when, as people read it."""
 
 from datetime import UTC, datetime, timedelta
+
+
+def soonest_s(*after_s: float | None) -> float | None:
+    """Return the shortest of some waits, in seconds; None is a wait of which no end is known.
+
+    >>> soonest_s(3.0, None, 1.5)
+    1.5
+    """
+    return min((one for one in after_s if one is not None), default=None)
 
 
 def left_s(now: datetime, since: datetime | None, after_s: float) -> float:

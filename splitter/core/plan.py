@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from splitter.core import actions as do
+from splitter.core.clock import soonest_s
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Level, Policy
@@ -96,8 +97,7 @@ class Plan:
 
 def looked_at_again(plan: Plan, *after_s: float | None) -> Plan:
     """Return the plan with the next look after so many seconds where that is sooner; None: no look is due."""
-    due = [one for one in (*after_s, plan.requeue_after_s) if one is not None]
-    return replace(plan, requeue_after_s=min(due, default=None))
+    return replace(plan, requeue_after_s=soonest_s(*after_s, plan.requeue_after_s))
 
 
 def as_written(plan: Plan, observed: Observation, written: Sequence[do.Action]) -> Plan:

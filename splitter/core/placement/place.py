@@ -5,10 +5,11 @@ When the ordinals change, they are all that is written in that reconcile (P5): a
 breath could be born by the old ones. It must never see a clock: the same input gives the same answer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from splitter.core.causes import next_stuck_s
+from splitter.core.clock import soonest_s
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
 from splitter.core.placeable import FEWEST
@@ -118,16 +119,11 @@ def _ended(observed: PlacementInput, policy: Policy, placed: Placed, move: Move,
         )
     holds = (*held, *((move.step,) if isinstance(move.step, Hold) else ()))
     pods = [member.pod for member in observed.members if member.pod is not None]
-    requeue_after_s = _soonest_s(holds, next_stuck_s(pods, observed.now, policy.grace_s))
+    stuck_s = next_stuck_s(pods, observed.now, policy.grace_s)
+    requeue_after_s = soonest_s(stuck_s, *(one.requeue_after_s for one in holds))
     warned = tuple(one.note for one in holds if one.note.warning)
     verdict = holds[0].note if holds else placed.verdict
     return replace(placed, verdict=verdict, notes=(*placed.notes, *warned), requeue_after_s=requeue_after_s)
-
-
-def _soonest_s(holds: Iterable[Hold], *after_s: float | None) -> float | None:
-    """Return when to look again: at the first that may be over, in seconds; None if no time is known."""
-    due = (*after_s, *(one.requeue_after_s for one in holds))
-    return min((one for one in due if one is not None), default=None)
 
 
 def _to_evict(observed: PlacementInput, move: Move) -> Iterator[End]:
@@ -155,7 +151,7 @@ def _held(observed: PlacementInput, policy: Policy, state: RebalanceState, tunin
     """Leave the ordinals and the pods as they are; only what no node has any more is removed."""
     granted, held, state = permitted(observed, _vanished(observed), state, tuning)
     vanished = tuple(one.pod for one in granted)
-    requeue_after_s = _soonest_s(held)
+    requeue_after_s = soonest_s(*(one.requeue_after_s for one in held))
     kept = tuple(sorted(observed.in_force))
     if observed.desired == 0:
         note = Note(Reason.BALANCED, "no replica is asked for")

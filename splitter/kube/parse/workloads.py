@@ -125,7 +125,6 @@ def twin(raw: Raw) -> TwinRecord:
         or not is_name(owner["name"])
     ):
         raise UnreadableError("it is not called as the twin of its owner would be")
-    intact = labels.get(keys.LABEL_SPLIT) == keys.SPLIT_TWIN and bool(owner["uid"])
     replicas = count(spec, "replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
@@ -143,7 +142,7 @@ def twin(raw: Raw) -> TwinRecord:
             uid=metadata["uid"],
             resource_version="",
             rendered_hash=metadata.get("annotations", {}).get(keys.ANNOTATION_RENDERED_HASH, ""),
-            robbed=not intact,
+            robbed=labels.get(keys.LABEL_SPLIT) != keys.SPLIT_TWIN or not owner["uid"],
             made_of=metadata.get("annotations", {}).get(keys.ANNOTATION_MADE_OF, ""),
             stalled=_is_stalled(status),
             template_hash=template_hash(spec["template"]),
