@@ -124,14 +124,15 @@ class TestEnding:
     def test_by_a_signal(self, how: signal.Signals, tmp_path: Path) -> None:
         """The kernel ends kubelets and containers with the process that started them; mounts go with them."""
         body = (
-            "import sys, pathlib, json, signal\n"
+            "import sys, pathlib, json\n"
             "from splitter.sandbox import Sandbox\n"
+            "from splitter.sandbox.waiting import wait_until\n"
             "with Sandbox.start(root=pathlib.Path(sys.argv[1]), real=True) as sandbox:\n"
             "    sandbox.real.add('spot', 1)\n"
             "    sandbox.api.create('/api/v1/namespaces/default/pods', json.loads(sys.argv[2]))\n"
             "    sandbox.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s')\n"
             "    print(sandbox.process_id('world'), flush=True)\n"
-            "    signal.pause()\n"
+            "    wait_until(lambda: None, what='a signal', deadline_s=300)\n"  # pause() may miss one
         )
         mounts, groups = Path("/proc/self/mounts").read_text(), _control_groups()
         command = [sys.executable, "-c", body, str(tmp_path), json.dumps(pod("web", "real-spot-0"))]
