@@ -49,8 +49,9 @@ def kept_by_twin(twin: TwinView, replicas: int) -> int:
     Each ReplicaSet counts by itself: what one has above its spec does not make up for another. In a roll the
     Deployment controller keeps `replicas - maxUnavailable` ready pods, those on doomed nodes included. What
     exceeds `replicas + maxSurge` it takes from any ReplicaSet: proportional scaling takes serving replicas of
-    an older one although the newer one never comes up. Source: pkg/controller/deployment of Kubernetes 1.36,
-    `scale` and `rolloutRolling`.
+    an older one although the newer one never comes up. Then it may take as many once more
+    (`_taken_twice`), from the older ones alone. Source: pkg/controller/deployment of Kubernetes 1.36, `scale`
+    and `rolloutRolling`.
     """
     if twin.first_ordinal is not None:
         available = _admitted(twin.pods, twin.available_replicas)
@@ -62,12 +63,42 @@ def kept_by_twin(twin: TwinView, replicas: int) -> int:
         return min(kept, replicas, twin.available_replicas)
     held = [rs for rs in twin.replica_sets if rs.spec_replicas]
     kept = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in held)
-    above = max(0, sum(rs.spec_replicas for rs in held) - replicas - twin.max_surge)
+    above = sum(rs.spec_replicas for rs in held) - replicas - twin.max_surge
+    if above < 0:  # a lowering cuts the old ones all the same, in proportion, and raises the new ones
+        above = max(0, twin.spec_replicas - replicas)
     # At worst it takes them where the fewest are free to go.
     free = min((rs.spec_replicas - sum(map(_is_ready, rs.pods)) for rs in held), default=0)
     doomed = sum(_is_ready(pod) and not pod.available for pod in twin.pods)
     lost = max(0, above - max(0, free))
-    return max(0, min(kept - lost, replicas - twin.max_unavailable - doomed, twin.available_replicas))
+    least = replicas - twin.max_unavailable
+    newest = sum(
+        kept_by_replica_set(rs, rs.spec_replicas) for rs in held if rs.template_hash == twin.template_hash
+    )
+    spared = max(least - doomed - _taken_twice(twin, least, above, lost), newest - lost)
+    return max(0, min(kept - lost, least - doomed, spared, twin.available_replicas))
+
+
+def _taken_twice(twin: TwinView, least: int, above: int, lost: int) -> int:
+    """Count the serving replicas of older ReplicaSets that may go although no more than `least` are there.
+
+    Of what is available above its least, the controller takes older replicas; it reads that in statuses,
+    which still show what has gone a moment before: the `lost` of a scale-down (ADR 90). It does not as long
+    as surge replicas enough are starting: all of these, but for those among the `above` that it has to cut.
+    """
+    new = [rs for rs in twin.replica_sets if rs.template_hash == twin.template_hash]
+    starting = sum(rs.spec_replicas - rs.available_replicas for rs in new)
+    most = least + twin.max_unavailable + twin.max_surge
+    held = most if above else sum(rs.spec_replicas for rs in twin.replica_sets)
+    if held - least - starting + above <= 0:
+        return 0
+    unready = sum(rs.spec_replicas - sum(map(_is_ready, rs.pods)) for rs in new)
+    # So many of them it must cut first, which then cuts fewer that serve.
+    first = max(0, min(starting - (most - least) + 1, unready))
+    shown = (
+        rs.available_replicas - min(rs.spec_replicas, sum(map(_is_ready, rs.pods)))
+        for rs in twin.replica_sets
+    )
+    return sum(max(0, each) for each in shown) + min(lost, max(0, above - first))
 
 
 def may_roll(twin: TwinView) -> bool:

@@ -185,12 +185,16 @@ class Holder:
     resource_version: str = ""
     serving: tuple[int, ...] | None = None  # of a StatefulSet: who serves, from the top: 0 goes first
     rolls: bool = False  # of a StatefulSet: its controller may take one more at any moment
+    mid_roll: TwinView | None = None  # of a Deployment that rolls: which ones a shrink takes is not known
 
     def cost(self, given: int) -> int:
-        """Return how many that serve a StatefulSet loses that gives so many replicas, whatever its roll does.
+        """Return how many that serve it loses that gives so many replicas, whatever its roll does.
 
-        A roll goes on from the top that is left: a broken one is given for nothing, and the next one broken.
+        The roll of a StatefulSet goes on from the top that is left: a broken one is given for nothing, and
+        the next one broken. What a Deployment's may take `floor` says.
         """
+        if self.mid_roll is not None:
+            return self.available - kept_by_twin(self.mid_roll, self.spec - given)
         serving = self.serving or ()
         taken = bisect_left(serving, given)
         before = max(0, min(len(serving), self.spec - self.rolls))
@@ -200,7 +204,7 @@ class Holder:
     def shrink(self, spare: int) -> tuple[int, int]:
         """Return how many replicas it can give of those above its target, and how many of them serve."""
         excess = max(0, self.spec - self.target)
-        if self.serving is None:
+        if self.serving is None and self.mid_roll is None:
             free = min(excess, self.free)
             serving = min(excess - free, spare)
             return free + serving, serving
@@ -232,11 +236,10 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     """Count a twin: the largest of what its spec, status and ReplicaSets hold; the least that serves.
 
     Scaled down and up within its controller's lag, a status still shows the old numbers, so the
-    ReplicaSets' specs count too. In a roll it may surge above its spec and has no free replicas.
+    ReplicaSets' specs count too. In a roll it may surge above its spec.
     """
     replica_sets_spec = sum(rs.spec_replicas for rs in twin.replica_sets)
     rolling = may_roll(twin)
-    serving = any(pod.counts and pod.ready_since is not None for pod in twin.pods)
     surged = twin.spec_replicas + (twin.max_surge if rolling and twin.spec_replicas else 0)
     return Holder(
         name=twin.name,
@@ -245,10 +248,10 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
         available=kept_by_twin(twin, twin.spec_replicas),
         target=target,
         on_demand=on_demand,
-        # Which replicas a shrink takes in mid-roll is the controller's choice, unless none of them serves.
-        free=0 if rolling and serving else free_replicas(twin.pods, twin.spec_replicas),
+        free=free_replicas(twin.pods, twin.spec_replicas),
         serving=serving_from_the_top(twin.pods, twin.spec_replicas, twin.first_ordinal),
         rolls=rolling and twin.first_ordinal is not None,
+        mid_roll=twin if rolling and twin.first_ordinal is None else None,
         rank=rank,
         resource_version=twin.resource_version,
     )

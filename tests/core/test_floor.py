@@ -60,6 +60,18 @@ class TestTwin:
         rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(2, starting=2)], updated=2, max_surge=0)
         assert kept_by_twin(rolling, 4) == 2
 
+    def test_what_a_lowering_takes_is_taken_twice(self) -> None:
+        """Of 4 + 2 with a surge of 2 that are to be 2 it may cut two, and then two of what statuses show."""
+        rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(2, ready=2)], updated=2, max_surge=2)
+        assert kept_by_twin(replace(rolling, spec_replicas=4), 2) == 0
+        assert kept_by_twin(replace(rolling, spec_replicas=4), 3) == 2
+
+    def test_nor_while_surge_replicas_enough_are_starting(self) -> None:
+        """With one that is not ready beside a surge of one nothing of the older ones goes by a status."""
+        rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(1, starting=1)], updated=1, max_surge=1)
+        assert kept_by_twin(replace(rolling, spec_replicas=4), 3) == 3
+        assert kept_by_twin(replace(rolling, spec_replicas=4), 2) == 1
+
     def test_of_members_takes_the_doomed_for_no_other(self) -> None:
         """The status admits two of four that are ready: the others are younger than `minReadySeconds`."""
         older = [pod(f"db-{k}", DOOMED, ordinal=k, ready_since=ago(900)) for k in (0, 1)]

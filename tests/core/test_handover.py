@@ -299,13 +299,14 @@ class TestCounting:
         assert free_replicas(pods(1, doomed=2, starting=1), 4) == 1
 
     def test_a_rolling_twin_counts_the_least(self) -> None:
-        """It may surge above its spec, go down to spec - maxUnavailable, and has nothing free."""
+        """It may surge above its spec, and go down to spec - maxUnavailable; what it gives may be serving."""
         old = replica_set("a", 3, pods(3), template="v0")
         new = replica_set("b", 1, pods(starting=1))
         rolling = twin_of(Pool.SPOT, [old, new], updated=1, spec_replicas=4, max_surge=2, max_unavailable=2)
         holder = holder_of_twin(rolling, target=0, rank=0, on_demand=False)
         assert is_rolling(rolling)
-        assert (holder.held, holder.available, holder.free) == (6, 2, 0)
+        assert (holder.held, holder.available) == (6, 2)
+        assert (holder.shrink(1), holder.shrink(2)) == ((0, 0), (4, 2))
 
     def test_a_roll_begins_with_its_write(self) -> None:
         """From the write of a template on its controller may take replicas, long before pods show it."""

@@ -144,7 +144,7 @@ def _shrink_old(  # noqa: PLR0917 - the numbers of one roll
         if down > 0:
             changed = _set(cluster, deployment, rs, rs.spec - down) or changed
             cleaned += down
-    spare = sum(min(rs.status_available, rs.spec) for rs in owned) - least
+    spare = sum(rs.status_available for rs in owned) - least
     for rs in old:
         down = min(rs.spec, spare)
         if down > 0:

@@ -1,9 +1,15 @@
 """Counts change while a rollout stands still: what its surge holds has its place in N + S."""
 
+from itertools import product
+
 import pytest
 
+from splitter.core.floor import kept_by_twin
 from splitter.core.model import Pool
+from stories.cluster import Cluster, Deployment, Pod
+from stories.controllers import sync_deployment, sync_replica_set
 from stories.director import Story
+from stories.sight import observe
 
 BROKEN = "v2-broken"
 
@@ -40,6 +46,26 @@ class TestAnotherDivision:
         story.wait(3600)
         assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 0]
         assert story.promises.most_placed == 7
+
+
+@pytest.mark.parametrize("surge", [1, 2, 3])
+def test_spot_comes_back_while_a_rollout_stands_still(surge: int) -> None:
+    """On-demand is lowered as far as is safe in the middle of a roll, again and again."""
+    story = Story("An image that cannot be pulled, and an outage", replicas=6, surge=surge, unavailable=0)
+    story.label(on_demand_base="1")
+    story.wait(1200)
+    story.set_image(BROKEN)
+    story.wait(300)
+    story.notice("spot-a", "spot-b", "spot-c")
+    story.wait(60)
+    story.vanish("spot-a", "spot-b", "spot-c")
+    story.wait(600)
+    assert story.available() == story.cluster.twins[Pool.ON_DEMAND].replicas == 6
+    story.promises.least_available = 6
+    story.add_spot("spot-d", "spot-e")
+    story.wait(7200)
+    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
+    assert story.promises.least_available == 6
 
 
 @pytest.mark.parametrize("unavailable", [1, 2])
@@ -95,3 +121,65 @@ def test_a_probe_that_a_quota_refuses_stops_no_roll(surge: int, unavailable: int
         story.happens("it is looked at again")
     assert {pod.template for pod in story.cluster.pods.values() if pod.node is not None} == {"v2|on-demand"}
     assert story.available() == 10
+
+
+def in_a_roll(
+    count: int, surge: int, old: tuple[int, int], new: tuple[int, int]
+) -> tuple[Cluster, Deployment]:
+    """Return a spot twin in mid-roll: of its two ReplicaSets how many are asked for, and serve."""
+    cluster = Cluster(0, surge, 0)
+    cluster.add_node("spot-a", spot=True, slots=100)
+    twin = Deployment("web-spot", "uid-spot", Pool.SPOT, "v2", count, surge, 0, 1, observed_generation=1)
+    cluster.twins[Pool.SPOT] = twin
+    for template, (spec, ready) in (("v1", old), ("v2", new)):
+        cluster.now += 1
+        rs = cluster.make_replica_set(twin, template, spec)
+        rs.status_replicas, rs.status_available = spec, ready
+        for number in range(spec):
+            pod = Pod(
+                f"{template}-{number}", f"{template}-{number}", rs.uid, Pool.SPOT, template, cluster.now
+            )
+            pod.node, pod.hash = "spot-a", rs.hashes[0]
+            pod.ready_since = cluster.now if number < ready else None
+            cluster.pods[pod.name] = pod
+    twin.status_replicas, twin.status_available = old[0] + new[0], old[1] + new[1]
+    return cluster, twin
+
+
+def fewest(cluster: Cluster, twin: Deployment, shown: str) -> int:
+    """Return how few serve while its controllers do what is written, and no pod becomes ready.
+
+    `shown`: the templates whose ReplicaSets' statuses come at once; the others stay as they were.
+    """
+    least, changed = len(cluster.pods), True
+    while changed:
+        changed = sync_deployment(cluster, twin)
+        for rs in cluster.owned_by(twin):
+            before = (rs.status_replicas, rs.status_available)
+            moved = sync_replica_set(cluster, rs)
+            if rs.template in shown:
+                changed = changed or moved
+            else:
+                rs.status_replicas, rs.status_available = before
+        least = min(least, sum(map(cluster.available, cluster.pods.values())))
+    return least
+
+
+@pytest.mark.parametrize("shown", ["", "v1", "v2", "v1 v2"])
+@pytest.mark.parametrize("surge", [1, 2, 3])
+def test_a_lowering_in_mid_roll_keeps_what_was_counted(surge: int, shown: str) -> None:
+    """Its controller goes by statuses, which may still show what it has just taken (ADR 90)."""
+    broken = []
+    for was, spec_old, spec_new in product(range(1, 7), repeat=3):
+        if not was <= spec_old + spec_new <= was + surge or spec_new > was:
+            continue
+        for wanted, ready_old, ready_new in product(range(was + 1), range(spec_old + 1), range(spec_new + 1)):
+            old, new = (spec_old, ready_old), (spec_new, ready_new)
+            cluster, twin = in_a_roll(was, surge, old, new)
+            view = observe(cluster).spot
+            assert view is not None
+            counted = kept_by_twin(view, wanted)
+            twin.replicas = wanted
+            if (left := fewest(cluster, twin, shown)) < counted:
+                broken.append(f"{was} -> {wanted}, old {old}, new {new}: {counted} counted, {left} left")
+    assert broken == []

@@ -6,6 +6,7 @@ without a precondition, lowerings with the resourceVersion they were computed fr
 anything but counts. Source: H55 to H58.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -187,6 +188,25 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
     )
     parked = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in observed.attached_as(Attachment.PARKED))
     return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
+
+
+def lowest(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> int:
+    """Return what a twin may be lowered to by now: what is `wanted`, or its count as it is.
+
+    In a roll of a Deployment as much of the way as is safe: one that stands still for days, for an image
+    that cannot be pulled, would keep the whole step waiting.
+    """
+    counts = range(wanted[twin.name], twin.spec_replicas)
+
+    def is_safe(count: int) -> bool:
+        return may_lower(observed, source, {**wanted, twin.name: count}, twin)
+
+    if is_safe(counts[0]):
+        return counts[0]
+    if twin.first_ordinal is not None or not is_rolling(twin):
+        return twin.spec_replicas
+    fewest = bisect_left(counts, x=True, key=is_safe)
+    return counts[fewest] if fewest < len(counts) else twin.spec_replicas
 
 
 def surge_headroom_beside(observed: Observation, source: SourceView) -> int:

@@ -295,13 +295,9 @@ def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Twin
         wanted[on_demand.name] = on_demand.spec_replicas
     for twin in (on_demand, spot):
         wanted[twin.name] = with_own_volumes(this.observed, twin, wanted[twin.name])
-        if wanted[twin.name] < twin.spec_replicas and not replica_moves.may_lower(
-            this.observed,
-            this.source,
-            {twin.name: wanted[twin.name], on_demand.name: wanted[on_demand.name]},
-            twin,
-        ):
-            wanted[twin.name] = twin.spec_replicas
+        if wanted[twin.name] < twin.spec_replicas:
+            both = {twin.name: wanted[twin.name], on_demand.name: wanted[on_demand.name]}
+            wanted[twin.name] = replica_moves.lowest(this.observed, this.source, both, twin)
     return tuple(
         do.Scale(
             replica_moves.kind_of_twins(this.observed),

@@ -264,7 +264,7 @@ class TestLoweringWhatDecideLowers:
         """Either twin may give one of six beside a floor of five; both may not."""
         old = replica_set("web-on-demand-8", of=pods(2), attachment=Attachment.ATTACHED, template="v1")
         new = replica_set("web-on-demand-13", of=pods(1), attachment=Attachment.ATTACHED, template="v2")
-        rolling = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=1)
+        rolling = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=1, max_surge=1)
         spot = twin(Pool.SPOT, pods(3))
         observed = observation(source(5), on_demand=rolling, spot=spot)
         assert replica_moves.may_lower(observed, source(5), {}, rolling)
