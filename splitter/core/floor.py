@@ -81,24 +81,22 @@ def kept_by_twin(twin: TwinView, replicas: int) -> int:
 def _taken_twice(twin: TwinView, least: int, above: int, lost: int) -> int:
     """Count the serving replicas of older ReplicaSets that may go although no more than `least` are there.
 
-    Of what is available above its least, the controller takes older replicas; it reads that in statuses,
-    which still show what has gone a moment before: the `lost` of a scale-down (ADR 90). It does not as long
-    as surge replicas enough are starting: all of these, but for those among the `above` that it has to cut.
+    Of what is available above its least, the controller takes older replicas. It reads that in statuses,
+    which may still show what has gone a moment before: the `lost` of a scale-down (docs/adr/0090).
     """
     new = [rs for rs in twin.replica_sets if rs.template_hash == twin.template_hash]
-    starting = sum(rs.spec_replicas - rs.available_replicas for rs in new)
-    most = least + twin.max_unavailable + twin.max_surge
-    held = most if above else sum(rs.spec_replicas for rs in twin.replica_sets)
-    if held - least - starting + above <= 0:
+    older = sum(rs.spec_replicas for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
+    ready = [(rs, sum(map(_is_ready, rs.pods))) for rs in twin.replica_sets]
+    serving = sum(count for rs, count in ready if rs in new)
+    # It takes none before so many of the newest are available: `maxScaledDown` in `reconcileOldReplicaSets`.
+    spare = older + max(serving, sum(rs.available_replicas for rs in new)) - least
+    if spare <= 0:
         return 0
-    unready = sum(rs.spec_replicas - sum(map(_is_ready, rs.pods)) for rs in new)
-    # So many of them it must cut first, which then cuts fewer that serve.
-    first = max(0, min(starting - (most - least) + 1, unready))
-    shown = (
-        rs.available_replicas - min(rs.spec_replicas, sum(map(_is_ready, rs.pods)))
-        for rs in twin.replica_sets
-    )
-    return sum(max(0, each) for each in shown) + min(lost, max(0, above - first))
+    # A status on its way may show even what is ready above the spec.
+    shown = sum(max(rs.available_replicas, count) - min(rs.spec_replicas, count) for rs, count in ready)
+    # Of the newest it cuts those first that do not serve.
+    unready = sum(max(0, rs.spec_replicas - count) for rs, count in ready if rs in new)
+    return shown + min(lost, spare - 1 + max(0, min(serving, above - unready)))
 
 
 def may_roll(twin: TwinView) -> bool:

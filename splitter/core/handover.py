@@ -208,7 +208,8 @@ class Holder:
             free = min(excess, self.free)
             serving = min(excess - free, spare)
             return free + serving, serving
-        # Giving more never costs fewer. Nothing here walks over the replicas: their number is a tenant's.
+        # Giving more costs no fewer, but in some rolls: there it may give fewer than it could. Nothing here
+        # walks over the replicas: their number is a tenant's.
         given = bisect_right(range(excess + 1), max(0, spare), key=self.cost) - 1
         return given, self.cost(given)
 

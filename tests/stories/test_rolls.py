@@ -1,5 +1,7 @@
 """Counts change while a rollout stands still: what its surge holds has its place in N + S."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import pytest
@@ -48,11 +50,13 @@ class TestAnotherDivision:
         assert story.promises.most_placed == 7
 
 
-@pytest.mark.parametrize("surge", [1, 2, 3])
-def test_spot_comes_back_while_a_rollout_stands_still(surge: int) -> None:
+@pytest.mark.parametrize(
+    ("replicas", "surge", "base"), [(6, 1, 1), (6, 2, 1), (6, 3, 1), (6, 9, 1), (6, 12, 2), (8, 12, 3)]
+)
+def test_spot_comes_back_while_a_rollout_stands_still(replicas: int, surge: int, base: int) -> None:
     """On-demand is lowered as far as is safe in the middle of a roll, again and again."""
-    story = Story("An image that cannot be pulled, and an outage", replicas=6, surge=surge, unavailable=0)
-    story.label(on_demand_base="1")
+    story = Story("An image that cannot be pulled, and an outage", replicas, surge, unavailable=0)
+    story.label(on_demand_base=str(base), rollout_order="on-demand-first")
     story.wait(1200)
     story.set_image(BROKEN)
     story.wait(300)
@@ -60,12 +64,12 @@ def test_spot_comes_back_while_a_rollout_stands_still(surge: int) -> None:
     story.wait(60)
     story.vanish("spot-a", "spot-b", "spot-c")
     story.wait(600)
-    assert story.available() == story.cluster.twins[Pool.ON_DEMAND].replicas == 6
-    story.promises.least_available = 6
-    story.add_spot("spot-d", "spot-e")
+    assert story.available() == story.cluster.twins[Pool.ON_DEMAND].replicas == replicas
+    story.promises.least_available = replicas
+    story.add_spot("spot-d", "spot-e", "spot-f")
     story.wait(7200)
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
-    assert story.promises.least_available == 6
+    assert [twin.replicas for twin in story.cluster.twins.values()] == [base, replicas - base]
+    assert story.promises.least_available == replicas
 
 
 @pytest.mark.parametrize("unavailable", [1, 2])
@@ -123,26 +127,33 @@ def test_a_probe_that_a_quota_refuses_stops_no_roll(surge: int, unavailable: int
     assert story.available() == 10
 
 
-def in_a_roll(
-    count: int, surge: int, old: tuple[int, int], new: tuple[int, int]
-) -> tuple[Cluster, Deployment]:
-    """Return a spot twin in mid-roll: of its two ReplicaSets how many are asked for, and serve."""
+@dataclass(frozen=True)
+class Held:
+    """A ReplicaSet in a roll: replicas asked for, those of them that serve, and more that serve still."""
+
+    spec: int
+    ready: int
+    cut: int = 0
+
+
+def in_a_roll(count: int, surge: int, old: Held, new: Held) -> tuple[Cluster, Deployment]:
+    """Return a spot twin in mid-roll, with two ReplicaSets."""
     cluster = Cluster(0, surge, 0)
     cluster.add_node("spot-a", spot=True, slots=100)
     twin = Deployment("web-spot", "uid-spot", Pool.SPOT, "v2", count, surge, 0, 1, observed_generation=1)
     cluster.twins[Pool.SPOT] = twin
-    for template, (spec, ready) in (("v1", old), ("v2", new)):
+    for template, held in (("v1", old), ("v2", new)):
         cluster.now += 1
-        rs = cluster.make_replica_set(twin, template, spec)
-        rs.status_replicas, rs.status_available = spec, ready
-        for number in range(spec):
+        rs = cluster.make_replica_set(twin, template, held.spec)
+        rs.status_replicas, rs.status_available = held.spec, held.ready
+        for number in range(held.spec + held.cut):
             pod = Pod(
                 f"{template}-{number}", f"{template}-{number}", rs.uid, Pool.SPOT, template, cluster.now
             )
             pod.node, pod.hash = "spot-a", rs.hashes[0]
-            pod.ready_since = cluster.now if number < ready else None
+            pod.ready_since = cluster.now if number < held.ready + held.cut else None
             cluster.pods[pod.name] = pod
-    twin.status_replicas, twin.status_available = old[0] + new[0], old[1] + new[1]
+    twin.status_replicas, twin.status_available = old.spec + new.spec, old.ready + new.ready
     return cluster, twin
 
 
@@ -151,6 +162,8 @@ def fewest(cluster: Cluster, twin: Deployment, shown: str) -> int:
 
     `shown`: the templates whose ReplicaSets' statuses come at once; the others stay as they were.
     """
+    for rs in cluster.owned_by(twin):  # a status of before what was cut went
+        rs.status_available = sum(pod.ready_since is not None for pod in cluster.pods_of(rs))
     least, changed = len(cluster.pods), True
     while changed:
         changed = sync_deployment(cluster, twin)
@@ -165,21 +178,30 @@ def fewest(cluster: Cluster, twin: Deployment, shown: str) -> int:
     return least
 
 
+def lowerings(surge: int) -> Iterator[tuple[int, int, Held, Held]]:
+    """Yield rolls of up to six replicas, each with every count to which it may be lowered."""
+    for was, old, new in product(range(1, 7), repeat=3):
+        if not was <= old + new <= was + surge or new > was:
+            continue
+        for wanted, ready, newest in product(range(was + 1), range(old + 1), range(new + 1)):
+            yield was, wanted, Held(old, ready), Held(new, newest)
+            if ready == old:
+                yield was, wanted, Held(old, ready, cut=1), Held(new, newest)
+            if newest == new:
+                yield was, wanted, Held(old, ready), Held(new, newest, cut=1)
+
+
 @pytest.mark.parametrize("shown", ["", "v1", "v2", "v1 v2"])
 @pytest.mark.parametrize("surge", [1, 2, 3])
 def test_a_lowering_in_mid_roll_keeps_what_was_counted(surge: int, shown: str) -> None:
     """Its controller goes by statuses, which may still show what it has just taken (ADR 90)."""
     broken = []
-    for was, spec_old, spec_new in product(range(1, 7), repeat=3):
-        if not was <= spec_old + spec_new <= was + surge or spec_new > was:
-            continue
-        for wanted, ready_old, ready_new in product(range(was + 1), range(spec_old + 1), range(spec_new + 1)):
-            old, new = (spec_old, ready_old), (spec_new, ready_new)
-            cluster, twin = in_a_roll(was, surge, old, new)
-            view = observe(cluster).spot
-            assert view is not None
-            counted = kept_by_twin(view, wanted)
-            twin.replicas = wanted
-            if (left := fewest(cluster, twin, shown)) < counted:
-                broken.append(f"{was} -> {wanted}, old {old}, new {new}: {counted} counted, {left} left")
+    for was, wanted, old, new in lowerings(surge):
+        cluster, twin = in_a_roll(was, surge, old, new)
+        view = observe(cluster).spot
+        assert view is not None
+        counted = kept_by_twin(view, wanted)
+        twin.replicas = wanted
+        if (left := fewest(cluster, twin, shown)) < counted:
+            broken.append(f"{was} -> {wanted}, {old}, {new}: {counted} counted, {left} left")
     assert broken == []

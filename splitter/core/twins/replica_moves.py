@@ -196,17 +196,18 @@ def lowest(observed: Observation, source: SourceView, wanted: Mapping[str, int],
     In a roll of a Deployment as much of the way as is safe: one that stands still for days, for an image
     that cannot be pulled, would keep the whole step waiting.
     """
-    counts = range(wanted[twin.name], twin.spec_replicas)
+    least, most = wanted[twin.name], twin.spec_replicas
+    if twin.first_ordinal is not None or not is_rolling(twin):
+        most = min(most, least + 1)
+    else:  # between this and its count a lowering is no safer: rounding may cut some (`kept_by_twin`)
+        held = sum(rs.spec_replicas for rs in twin.replica_sets) - twin.max_surge
+        most = min(most, held + 1) if held >= least else most
 
     def is_safe(count: int) -> bool:
         return may_lower(observed, source, {**wanted, twin.name: count}, twin)
 
-    if is_safe(counts[0]):
-        return counts[0]
-    if twin.first_ordinal is not None or not is_rolling(twin):
-        return twin.spec_replicas
-    fewest = bisect_left(counts, x=True, key=is_safe)
-    return counts[fewest] if fewest < len(counts) else twin.spec_replicas
+    lowest_safe = least + bisect_left(range(least, most), x=True, key=is_safe)
+    return lowest_safe if lowest_safe < most else twin.spec_replicas
 
 
 def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
