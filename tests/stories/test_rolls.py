@@ -1,4 +1,4 @@
-"""Counts change while a rollout stands still: what its surge holds has its place in N + S."""
+"""Counts change in the middle of a roll: a surge keeps its place in N + S, and what serves stays."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
