@@ -245,11 +245,16 @@ class TestTwins:
         assert set(shop.events("Drift")) == {said}
 
     def test_variable_removed(self, split_shop: Shop) -> None:
-        """What the source has and somebody takes out of a twin is put back."""
+        """What the source has and somebody takes out of a twin is put back.
+
+        Taken out, the twin is as it was before. While statuses still show the replicas of then, Kubernetes
+        itself would take as many of the new ones: that is not what this is about.
+        """
         shop = split_shop
         shop.kubectl("set", "env", "deployment/web", "WANTED=yes")
         shop.until(lambda: all(map(has_variable, shop.pods())), "the variable everywhere")
         shop.wait_split(on_demand=1, spot=3)
+        shop.wait_rolled_out("web-spot")
         with shop.watch() as watched:
             shop.kubectl("set", "env", "deployment/web-spot", "WANTED-")
             shop.reported("Drift")

@@ -6,8 +6,10 @@ from itertools import product
 
 import pytest
 
+from builders import NOW, pods, rendered, source, twin
 from splitter.core.floor import kept_by_twin
-from splitter.core.model import Pool
+from splitter.core.model import Pool, RolloutOrder
+from splitter.core.twins.rollout import Circumstances, Roll, next_roll
 from stories.cluster import Cluster, Deployment, Pod
 from stories.controllers import sync_deployment, sync_replica_set
 from stories.director import Story
@@ -178,6 +180,17 @@ def fewest(cluster: Cluster, twin: Deployment, shown: str) -> int:
     return least
 
 
+def rolls(surge: int) -> Iterator[tuple[int, Held, Held]]:
+    """Yield rolls of up to six replicas, in which up to two serve that were cut."""
+    for count, old, new in product(range(1, 7), repeat=3):
+        if not count <= old + new <= count + surge or new > count:
+            continue
+        for ready, newest in product(range(old + 1), range(new + 1)):
+            for cut, cut_newest in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
+                if (not cut or ready == old) and (not cut_newest or newest == new):
+                    yield count, Held(old, ready, cut), Held(new, newest, cut_newest)
+
+
 def lowerings(surge: int) -> Iterator[tuple[int, int, Held, Held]]:
     """Yield rolls of up to six replicas, each with every count to which it may be lowered."""
     for was, old, new in product(range(1, 7), repeat=3):
@@ -205,3 +218,32 @@ def test_a_lowering_in_mid_roll_keeps_what_was_counted(surge: int, shown: str) -
         if (left := fewest(cluster, twin, shown)) < counted:
             broken.append(f"{was} -> {wanted}, {old}, {new}: {counted} counted, {left} left")
     assert broken == []
+
+
+@pytest.mark.parametrize("shown", ["", "v1", "v2", "v1 v2"])
+@pytest.mark.parametrize("surge", [1, 2, 3])
+@pytest.mark.parametrize("template", ["v1", "v3"])
+def test_a_template_in_mid_roll_comes_when_nothing_is_taken(template: str, surge: int, shown: str) -> None:
+    """Put back or new: statuses may still show what its controller has just taken (ADR 91)."""
+    broken, written, would_break = [], 0, 0
+    other, made = twin(Pool.ON_DEMAND, pods(2), template=template), rendered(template)
+    where = Circumstances(
+        source(8), RolloutOrder.ON_DEMAND_FIRST, available=8, headroom=surge, now=NOW, grace_s=180, needed=8
+    )
+    for count, old, new in rolls(surge):
+        cluster, spot = in_a_roll(count, surge, old, new)
+        for rs, held in zip(cluster.owned_by(spot), (old, new), strict=True):
+            rs.status_replicas, rs.status_available = held.spec + held.cut, held.ready + held.cut
+        view = observe(cluster).spot
+        assert view is not None
+        due = next_roll(other, view, made, where)
+        spot.template = template
+        breaks = fewest(cluster, spot, shown) < min(count, old.ready + new.ready)
+        if isinstance(due, Roll):
+            written += 1
+            if breaks:
+                broken.append(f"{count} replicas, {old}, {new}")
+        would_break += breaks
+    assert broken == []
+    assert written
+    assert would_break or shown == "v1 v2"

@@ -112,6 +112,7 @@ def next_roll(
         waits_for = _coming_back(twin, rendered[pool])
         if other_pool not in outdated:
             waits_for = waits_for or finishing
+        waits_for = waits_for or _exchanging(twin)
     else:
         waits_for = finishing or _becoming_available(where) or _making_headroom(where)
     if where.source_rolls and _serving(twin):
@@ -159,6 +160,22 @@ def _coming_back(twin: TwinView, rendered: Rendered) -> str | None:
     if twin.rendered_hash != withdrawn(rendered.hash):
         return None
     return "its last good template comes up before the new one"
+
+
+def _exchanging(twin: TwinView) -> str | None:
+    """Return what a template waits for in mid-roll: replicas that the controller takes, or is about to take.
+
+    It counts by statuses, which show those for a moment longer. A template that comes in that moment, put
+    back or new, makes it take as many of the other replicas (docs/adr/0091). A status that comes after this
+    look refuses the write: it has the `resourceVersion` of what was seen.
+    """
+    if twin.first_ordinal is not None or not is_rolling(twin):
+        return None
+    going = any(rs.status_replicas > rs.spec_replicas for rs in twin.replica_sets)
+    available = max(twin.available_replicas, sum(rs.available_replicas for rs in twin.replica_sets))
+    if going or available > max(0, twin.spec_replicas - twin.max_unavailable):
+        return "replicas that its last roll replaces are still going"
+    return None
 
 
 def _becoming_available(where: Circumstances) -> str | None:

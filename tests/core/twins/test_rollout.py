@@ -1,5 +1,6 @@
 """When a twin gets its new template, and with which numbers."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -80,6 +81,35 @@ class TestTheOrder:
         mended = next_roll(rolling(max_surge=2), spot(), rendered("v3"), replace(WHERE, available=4))
         assert isinstance(mended, Roll)
         assert (mended.pool, mended.max_surge, mended.max_unavailable) == (Pool.ON_DEMAND, 2, 0)
+
+    @pytest.mark.parametrize(("new_ready", "fields"), [(1, {}), (0, {"available_replicas": 5})])
+    def test_a_newer_template_waits_while_old_replicas_go(
+        self, new_ready: int, fields: Mapping[str, int]
+    ) -> None:
+        """They are about to: more are available than are to be, in a ReplicaSet's status or in the twin's."""
+        held = next_roll(rolling(new_ready, **fields), spot(), rendered("v3"), WHERE)
+        waits = "web-on-demand waits: replicas that its last roll replaces are still going"
+        assert held == Note(Reason.ROLLOUT_HELD, waits)
+
+    def test_and_while_a_status_shows_those_that_went(self) -> None:
+        """It is written a moment after the count."""
+        old = replica_set("old", 2, pods(2), template="v1")
+        new = replica_set("new", 2, pods(2), template="v2")
+        late = [replace(old, status_replicas=3), new]
+        settled = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=2, spec_replicas=4)
+        held = next_roll(replace(settled, replica_sets=tuple(late)), spot(), rendered("v1"), WHERE)
+        assert isinstance(held, Note)
+        assert held.reason is Reason.ROLLOUT_HELD
+        assert isinstance(next_roll(settled, spot(), rendered("v1"), WHERE), Roll)
+
+    def test_nobody_waits_for_what_nothing_ends(self) -> None:
+        """A roll that may take all, of a twin that was lowered meanwhile, and none of it is up."""
+        sets = [
+            replica_set("old", 1, pods(starting=1)),
+            replica_set("new", 1, pods(starting=1), template="v2"),
+        ]
+        few = twin_of(Pool.ON_DEMAND, sets, template="v2", updated=1, spec_replicas=2, max_unavailable=4)
+        assert isinstance(next_roll(few, spot(), rendered("v3"), WHERE), Roll)
 
     def test_a_withdrawn_template_waits_for_the_last_good_one(self) -> None:
         """It would take the place of good replicas that are on their way up; a newer one need not wait."""
