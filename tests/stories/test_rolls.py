@@ -1,6 +1,6 @@
 """Counts change in the middle of a roll: a surge keeps its place in N + S, and what serves stays."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -180,28 +180,26 @@ def fewest(cluster: Cluster, twin: Deployment, shown: str) -> int:
     return least
 
 
-def rolls(surge: int) -> Iterator[tuple[int, Held, Held]]:
-    """Yield rolls of up to six replicas, in which up to two serve that were cut."""
+ONE_CUT = ((0, 0), (1, 0), (0, 1))
+TWO_CUT = (*ONE_CUT, (2, 0), (1, 1))
+
+
+def rolls(surge: int, cuts: Sequence[tuple[int, int]] = TWO_CUT) -> Iterator[tuple[int, Held, Held]]:
+    """Yield rolls of up to six replicas; `cuts`: how many old and new ones serve still that were cut."""
     for count, old, new in product(range(1, 7), repeat=3):
         if not count <= old + new <= count + surge or new > count:
             continue
         for ready, newest in product(range(old + 1), range(new + 1)):
-            for cut, cut_newest in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
+            for cut, cut_newest in cuts:
                 if (not cut or ready == old) and (not cut_newest or newest == new):
                     yield count, Held(old, ready, cut), Held(new, newest, cut_newest)
 
 
 def lowerings(surge: int) -> Iterator[tuple[int, int, Held, Held]]:
     """Yield rolls of up to six replicas, each with every count to which it may be lowered."""
-    for was, old, new in product(range(1, 7), repeat=3):
-        if not was <= old + new <= was + surge or new > was:
-            continue
-        for wanted, ready, newest in product(range(was + 1), range(old + 1), range(new + 1)):
-            yield was, wanted, Held(old, ready), Held(new, newest)
-            if ready == old:
-                yield was, wanted, Held(old, ready, cut=1), Held(new, newest)
-            if newest == new:
-                yield was, wanted, Held(old, ready), Held(new, newest, cut=1)
+    for was, old, new in rolls(surge, ONE_CUT):
+        for wanted in range(was + 1):
+            yield was, wanted, old, new
 
 
 @pytest.mark.parametrize("shown", ["", "v1", "v2", "v1 v2"])
