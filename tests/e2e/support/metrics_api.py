@@ -62,6 +62,7 @@ class MetricsApi:
         self._loads: dict[str, int] = {}
         self._queues: dict[str, int] = {}
         self._each: dict[str, int] = {}
+        self._asked: Counter[str] = Counter()
         self._server = _Server((LOOPBACK, 0), self._handler())
         trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # Any serving certificate will do: the aggregator is told not to verify it.
@@ -81,6 +82,10 @@ class MetricsApi:
     def queue(self, namespace: str, length: int) -> None:
         """Have so many messages wait in a namespace's queue from now on."""
         self._queues[namespace] = length
+
+    def asked(self, namespace: str) -> int:
+        """Return how often somebody began to ask what a namespace's pods use."""
+        return self._asked[namespace]
 
     def __enter__(self) -> Self:
         """Return when the API server passes requests on."""
@@ -178,6 +183,7 @@ class MetricsApi:
         return {"kind": "NodeMetricsList", "apiVersion": _VERSION, "metadata": {}, "items": items}
 
     def _metrics(self, namespace: str, selector: str) -> JsonObject:
+        self._asked[namespace] += 1
         api = self._sandbox.api
         nodes = {raw["metadata"]["name"] for raw in api.list(NODES) if _is_ready(raw)}
         pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)

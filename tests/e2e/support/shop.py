@@ -230,8 +230,15 @@ class Shop:
 
     def pods(self, name: str = "web") -> list[JsonObject]:
         """Return the pods of a workload, of all holders, terminating ones left out."""
-        collected = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
-        return [pod for pod in collected if "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in self._all_pods(name) if "deletionTimestamp" not in pod["metadata"]]
+
+    def ending(self, name: str = "web") -> set[str]:
+        """Return the names of a workload's terminating pods."""
+        pods = (pod["metadata"] for pod in self._all_pods(name))
+        return {metadata["name"] for metadata in pods if "deletionTimestamp" in metadata}
+
+    def _all_pods(self, name: str) -> list[JsonObject]:
+        return self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
 
     def pod_uids(self, name: str = "web") -> set[str]:
         """Return the UIDs of a workload's pods: who was replaced has another one."""
