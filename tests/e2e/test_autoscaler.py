@@ -64,7 +64,7 @@ class Autoscaled:
         more replica (`len(metrics)` in Kubernetes' `replica_calculator.go`): in the moment of a loss, when
         one pod carries all load and the others are not yet there again, that is a step too far.
         """
-        self._shop.until(lambda: not self._shop.ending(), "no pod to be ending")
+        self._shop.until(lambda: not self._shop.has_terminating(), "no pod to be ending")
         namespace = self._shop.namespace
         before = self._metrics.asked(namespace)
         self._shop.until(lambda: self._metrics.asked(namespace) > before, "the autoscaler to look once more")

@@ -158,7 +158,7 @@ class TestNothing:
         # Until then the cluster is not unchanged: Kubernetes collects the dead 40 to 60 s later. Those that
         # nobody has told to end yet as well.
         crowd.shop.until(
-            lambda: not terminating(crowd.shop) and not crowd.shop.bound_to_vanished(),
+            lambda: not crowd.shop.has_terminating() and not crowd.shop.bound_to_vanished(),
             "the dead to be collected",
         )
         crowd.settle(SETTLED_S)
@@ -211,9 +211,3 @@ class TestTemplate:
             shop.wait_split(on_demand=1, spot=3)
             assert shop.images() == {"web:2": REPLICAS}
             assert watched.lowest() >= REPLICAS
-
-
-def terminating(shop: Shop) -> bool:
-    """Whether a pod of the namespace is being deleted."""
-    pods = shop.sandbox.api.list(f"/api/v1/namespaces/{shop.namespace}/pods")
-    return any("deletionTimestamp" in pod["metadata"] for pod in pods)

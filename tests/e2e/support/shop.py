@@ -230,15 +230,13 @@ class Shop:
 
     def pods(self, name: str = "web") -> list[JsonObject]:
         """Return the pods of a workload, of all holders, terminating ones left out."""
-        return [pod for pod in self._all_pods(name) if "deletionTimestamp" not in pod["metadata"]]
+        collected = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
+        return [pod for pod in collected if "deletionTimestamp" not in pod["metadata"]]
 
-    def ending(self, name: str = "web") -> set[str]:
-        """Return the names of a workload's terminating pods."""
-        pods = (pod["metadata"] for pod in self._all_pods(name))
-        return {metadata["name"] for metadata in pods if "deletionTimestamp" in metadata}
-
-    def _all_pods(self, name: str) -> list[JsonObject]:
-        return self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
+    def has_terminating(self) -> bool:
+        """Whether a pod, of any workload here, is being deleted."""
+        pods = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        return any("deletionTimestamp" in pod["metadata"] for pod in pods)
 
     def pod_uids(self, name: str = "web") -> set[str]:
         """Return the UIDs of a workload's pods: who was replaced has another one."""
