@@ -288,6 +288,7 @@ class TestMirror:
         "tests/dashboard/test_browser.py": "the page, as a browser shows it",
         "tests/test_architecture.py": "docs",
         "tests/test_argocd.py": "manifests",
+        "tests/test_cpu.py": "bounds of other tests",
         "tests/test_dockerfile.py": "the image",
         "tests/test_house.py": "the rules of the house",
         "tests/test_listening.py": "the server of other tests",

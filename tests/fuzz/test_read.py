@@ -5,12 +5,12 @@ from being seen, to read takes a moment, what was there before is forgotten, and
 """
 
 import asyncio
-import time
 from collections.abc import Iterator
 
 import orjson
 import pytest
 
+from cpu import cpu_below
 from fuzz import objects
 from fuzz.attacker import EVIL, KINDS, VICTIM, in_namespace
 from fuzz.lab import MOST_BYTES, MOST_CPU_S, Lab, peak, reset_peak
@@ -23,6 +23,8 @@ from splitter.kube.paths import ResourcePath
 # orjson reads 1,023 levels, the API server 10,000 (sigs.k8s.io/json).
 DEEP = '{"a":' * 1100 + "1" + "}" * 1100
 WEB = Key("Deployment", EVIL, "web")
+# After so long it is stuck; no claim.
+DEADLINE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,7 @@ def test_what_is_deep_blinds_nobody(
         followed = watch.Reflector(lab.client, ResourcePath.read(path), store)
         task = asyncio.create_task(followed.run())
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(DEADLINE_S):
                 await followed.synced.wait()
                 await lab.server.all_reported.wait()
         finally:
@@ -104,9 +106,8 @@ def test_edits_are_read_in_a_moment(lab: Lab) -> None:
     """A twin with very many fields of somebody else's."""
     attacked = lab.attacked()
     raw = _edited(4_000)
-    began_s = time.process_time()
-    attacked.put("twin", raw)
-    assert time.process_time() - began_s < MOST_CPU_S
+    with cpu_below(MOST_CPU_S):
+        attacked.put("twin", raw)
 
 
 def test_edits_are_compared_in_a_moment(lab: Lab) -> None:
