@@ -208,7 +208,7 @@ BOMBS = {
     ),
     "nested blocks": ("{% if 1 %}" * 3_000 + "{% endif %}" * 3_000, "it is nested too deeply to be read"),
     "nested brackets": (f"{{{{ {'(' * 5_000}1{')' * 5_000} }}}}", "it is nested too deeply to be read"),
-    # Ends the process: libyaml's depth is the C stack's.
+    # Ends the process: libyaml's depth is the C stack's. As many brackets take 1 s of CPU before that.
     "nested output": (
         "- " * 30_000 + "a",
         "yaml.j2: rendering it ended the process that did it, twice (no answer",
@@ -280,7 +280,7 @@ class TestBroken:
 
         Mended, it renders; broken again as it was, nobody has to try it.
         """
-        if tries == 1:
+        if bomb.startswith(LOOPS):
             sets = frugal
         sets.bring(bomb)
         users = [source(env=number, namespace=f"n{number % 2}") for number in range(20)]
