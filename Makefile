@@ -82,7 +82,7 @@ LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-p
 STAGES := preflight programs lint types contracts docs test-unit test-e2e
 
 .PHONY: test
-test: ## All checks and all tests: the one command (15 minutes on 2 cores, 11 more for the first run)
+test: ## All checks and all tests: the one command (14 to 34 minutes on 2 cores, 11 more for the first run)
 	+@$(call stages,$(STAGES))
 
 .PHONY: test-quick
