@@ -7,11 +7,24 @@ durations seconds, instants aware UTC datetimes.
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
 
 from splitter.core.model import Trouble
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+
 RELEASE_S = 60.0
 """Doomed replicas that are covered are kept no longer than this: their notice may still be taken back."""
+
+
+def with_changes(one: T, **changes: object) -> T:
+    """Return a dataclass with other values: itself where none is other, as in most reconciles."""
+    if all(getattr(one, name) == value for name, value in changes.items()):
+        return one
+    return replace(one, **changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +198,7 @@ class RebalanceInput:
         ready_since = tuple(sorted(self.spot_ready_since))[: self.spot_spec]
         doomed = min(self.spot_doomed, self.spot_spec - len(ready_since))
         starting = min(self.spot_starting, self.spot_spec - len(ready_since) - doomed)
-        return replace(
+        return with_changes(
             self,
             on_demand_ready=on_demand_ready,
             on_demand_doomed=on_demand_doomed,

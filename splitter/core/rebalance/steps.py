@@ -12,7 +12,7 @@ from math import ceil
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance.barren import is_barren, rests_until
-from splitter.core.rebalance.model import RELEASE_S, RebalanceInput, Tuning
+from splitter.core.rebalance.model import RELEASE_S, RebalanceInput, Tuning, with_changes
 from splitter.core.split_status import RebalanceState
 
 CHARGED_MAX = 256
@@ -167,11 +167,11 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
         )
     elif not newly_lost:
         if state.proven or observed.spot_has_stood(state.last_loss, state.soak(policy.soak_s)):
-            state = replace(state, barren=0, barren_since=None)
+            state = with_changes(state, barren=0, barren_since=None)
         quiet = state.last_loss is None or observed.age_s(state.last_loss) >= tuning.reset_s
         # What is not asked for cannot be lost: that time proves nothing.
         quiet = quiet and not is_barren(state, tuning)
-        state = replace(
+        state = with_changes(
             state,
             soak_s=None if quiet else state.soak_s,
             up_since=state.up_since or min(observed.spot_ready_since, default=None),
@@ -186,7 +186,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             asked=observed.spot_ready + tuning.capacity_probe_replicas,
         )
     charged = (*sorted(known), *sorted(unknown))[:CHARGED_MAX]
-    return replace(
+    return with_changes(
         state,
         interrupted=state.interrupted and (observed.lost_nodes_live or not lost_nodes),
         charged=tuple(sorted(charged)),
@@ -279,7 +279,7 @@ def on_demand_replicas(figures: Figures) -> int:
 def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
     """Step 4a (R41): double the window when everything last asked for is ready; forget it after the loss."""
     if not state.lost:
-        return replace(state, window=tuning.capacity_probe_replicas, asked=None)
+        return with_changes(state, window=tuning.capacity_probe_replicas, asked=None)
     ready, window = observed.spot_ready, state.window
     if state.asked is not None and ready < state.asked:
         return state

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from splitter.core.split_status import values
 from splitter.core.split_status.values import Kept, kept
@@ -102,13 +102,14 @@ class RebalanceState(Kept):
 
     def not_after(self, now: datetime) -> "RebalanceState":
         """Pull instants of the future back to `now`: a clock that was set back must not hold us up."""
-        ahead = {
+        ahead: dict[str, Any] = {
             field.name: now
             for field in fields(self)
             if isinstance(instant := getattr(self, field.name), datetime) and instant > now
         }
-        restarts = tuple(one._replace(at=min(one.at, now)) for one in self.restarts)
-        return replace(self, restarts=restarts, **ahead)  # type: ignore[arg-type] # only instants are replaced, by an instant
+        if any(one.at > now for one in self.restarts):
+            ahead["restarts"] = tuple(one._replace(at=min(one.at, now)) for one in self.restarts)
+        return replace(self, **ahead) if ahead else self
 
     def unwritten(self, before: "RebalanceState") -> "RebalanceState":
         """Return what to remember when a write failed: all that was seen, nothing that was to be done.
