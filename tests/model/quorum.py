@@ -20,10 +20,10 @@ from stories.quorum import (
     Member,
     Quorum,
     StatefulSet,
-    copied,
     is_startable,
     schedule,
     sync,
+    unshared,
 )
 
 NOW = 10_000
@@ -58,10 +58,10 @@ class World:
 
     def copied(self) -> "World":
         """Return a copy that shares nothing that changes."""
-        other = World(copied(self.quorum), self.faults, self.crashes)
+        other = World(unshared(self.quorum), self.faults, self.crashes)
         mine, its = self.splitter, other.splitter
         its.pending, its.last, its.woken = deque(mine.pending), mine.last, mine.woken
-        its.seen = copied(mine.seen) if mine.pending else its.quorum
+        its.seen = unshared(mine.seen) if mine.pending else its.quorum
         return other
 
 

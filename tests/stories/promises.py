@@ -114,8 +114,7 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     controller takes a doomed or lost pod for as good as any other, and before all of them what the statuses
     of older ReplicaSets do not show as available, ready by now or not.
     """
-    cluster = cluster.copied()
-    deployment = next(one for one in cluster.deployments if one.uid == deployment.uid)
+    cluster = cluster.with_own_replica_sets()
     # A raise of the Deployment keeps no pod that its ReplicaSet ends before the controller looks.
     asked = {rs.uid: rs.spec for rs in cluster.owned_by(deployment)}
     rescale(cluster, deployment)
@@ -200,6 +199,8 @@ class Promises:
         self.seen: NodeStatus | None = None
         """What splitter saw when it planned the writes of this reconcile."""
         self.seen_ceiling = 0
+        self._left: dict[tuple[int, int], NodeStatus] = {}
+        """What the last step has left, by the turn of the world and the second."""
         self.most_placed = 0
         self.least_available = 10**9
 
@@ -222,7 +223,9 @@ class Promises:
     @contextmanager
     def step(self, who: str) -> Iterator[None]:
         """Judge one step of splitter or of a controller."""
-        before, replicas = destined(self.cluster), self.cluster.source.replicas
+        # Between two steps only the world and the clock change anything.
+        moment, replicas = (self.world_turns, self.cluster.now), self.cluster.source.replicas
+        before = self._left.get(moment) or destined(self.cluster)
         if who != CONTROLLER and self.seen is not None:
             # What became ready after it looked is not its to know.
             before = NodeStatus(
@@ -231,6 +234,7 @@ class Promises:
         bound = floor(self.cluster)
         yield
         after = destined(self.cluster)
+        self._left = {moment: after}
         bound = min(bound, floor(self.cluster))
         if self.cluster.source.replicas != replicas:
             raise BrokenPromiseError(f"{who} wrote the source's replicas")

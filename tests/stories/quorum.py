@@ -7,7 +7,7 @@ time where it is OrderedReady, rolls from the top. Time is whole seconds; a temp
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from splitter.core.actions import (
@@ -48,7 +48,7 @@ from splitter.core.model import (
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.reasons import Reason
 from splitter.core.stateful import StatefulView
-from stories.cluster import START, LostRaceError, Node, Split
+from stories.cluster import START, LostRaceError, Node, Split, copied
 from stories.sight import split_view
 
 KEY = Key(STATEFUL_SET, "shop", "db")
@@ -726,16 +726,16 @@ def leftovers(quorum: Quorum) -> Iterator[str]:
     )
 
 
-def copied(quorum: Quorum) -> Quorum:
+def unshared(quorum: Quorum) -> Quorum:
     """Return a copy that shares nothing that changes."""
-    other = object.__new__(Quorum)
-    other.__dict__.update(quorum.__dict__)
-    other.nodes = {name: replace(node) for name, node in quorum.nodes.items()}
+    other = copied(quorum)
+    other.nodes = {name: copied(node) for name, node in quorum.nodes.items()}
     other.seen_nodes = dict(quorum.seen_nodes)
-    other.members = {uid: replace(member) for uid, member in quorum.members.items()}
+    other.members = {uid: copied(member) for uid, member in quorum.members.items()}
     other.volumes, other.crashing = dict(quorum.volumes), set(quorum.crashing)
-    other.twins = {pool: replace(twin) for pool, twin in quorum.twins.items()}
-    source = quorum.source
-    other.source = replace(source, labels=dict(source.labels), annotations=dict(source.annotations))
-    other.split = replace(quorum.split) if quorum.split is not None else None
+    other.twins = {pool: copied(twin) for pool, twin in quorum.twins.items()}
+    other.source = copied(quorum.source)
+    other.source.labels = dict(quorum.source.labels)
+    other.source.annotations = dict(quorum.source.annotations)
+    other.split = None if quorum.split is None else copied(quorum.split)
     return other

@@ -152,8 +152,10 @@ class Splitter:
 
     def _show(self, observed: Observation, status: SplitStatus) -> None:
         split = self.cluster.split
-        if split is not None and observed.split is not None and split.uid == observed.split.uid:
-            split.status = status.to_json()
+        seen = observed.split
+        if split is None or seen is None or split.uid != seen.uid or status is seen.status:
+            return  # gone, or nothing new
+        split.status = status.to_json()
 
 
 def _expect(condition: bool, message: str) -> None:

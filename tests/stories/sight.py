@@ -18,7 +18,6 @@ from splitter.core.model import (
 )
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
-from splitter.core.split_status import SplitStatus
 from stories import budgets
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 from stories.controllers import UNREADY_AFTER_S
@@ -115,7 +114,7 @@ def split_view(split: Split | None) -> SplitView | None:
         owner_uids=(split.owner,),
         takes_over=split.takes_over,
         replicas=split.replicas,
-        status=SplitStatus.from_json(split.status),
+        status=split.read(),
     )
 
 
