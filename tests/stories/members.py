@@ -6,7 +6,9 @@ number of random things in any order, then leaves it alone and checks that rest 
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from math import ceil
 from random import Random
 
 from splitter.core.action_messages import describe
@@ -27,7 +29,6 @@ from stories.quorum import (
     Member,
     Quorum,
     StatefulSet,
-    copied,
     leftovers,
     lowered,
     observe,
@@ -36,6 +37,7 @@ from stories.quorum import (
     run_kubelets,
     schedule,
     sync,
+    unshared,
     write,
 )
 
@@ -43,6 +45,7 @@ POLICY = Policy(on_demand_base="majority")
 RULES = Rules()
 TURNS_MAX = 2_000  # at one instant; more is a livelock
 GRACE_S = Policy().grace_s
+RESYNC_S = 300  # each workload is looked at again so often, as by the settings
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
 
 
@@ -55,12 +58,21 @@ class Splitter:
         self.last: tuple[Observation, Plan, PolicyInForce] | None = None
         self.seen = quorum
         self.woken = False
+        self.due_at = 0
 
     def concerns(self) -> bool:
         """Whether anything leads here: a label, a Split, a twin, or an event that was not looked at yet."""
         quorum = self.quorum
         here = LABEL_SPLIT in quorum.source.labels or quorum.split is not None or bool(quorum.twins)
         return here or self.woken
+
+    def is_due(self) -> bool:
+        """Whether there is something to look at that was not looked at: an event, or the plan said when."""
+        if not self.concerns():
+            return False
+        if self.woken or self.last is None or self.quorum.now >= self.due_at:
+            return True
+        return replace(observe(self.quorum), now=self.last[0].now) != self.last[0]
 
     def begin(self) -> Plan:
         """Observe and plan; the writes come with `write_next`."""
@@ -69,8 +81,10 @@ class Splitter:
         in_force = policy_in_force(observed, RULES.defaults)
         planned = plan(observed, in_force, render(observed, in_force.policy), RULES)
         self.pending, self.last = deque(planned.actions), (observed, planned, in_force)
-        self.seen = copied(quorum)
+        self.seen = unshared(quorum)
         self.woken = bool(planned.actions)
+        after_s = RESYNC_S if planned.requeue_after_s is None else min(RESYNC_S, planned.requeue_after_s)
+        self.due_at = quorum.now + max(1, ceil(after_s))
         if not self.pending:
             self.report()
         return planned
@@ -94,16 +108,17 @@ class Splitter:
 
     def report(self) -> None:
         """Write the status of the Split, which must survive."""
-        split = self.quorum.split
-        if self.last is not None and split is not None and self.last[0].split is not None:
-            observed, result, in_force = self.last
-            if observed.split is not None and observed.split.uid == split.uid:
-                split.status = build(observed, result, in_force, written=True).to_json()
+        split, seen = self.quorum.split, self.last[0].split if self.last is not None else None
+        if self.last is None or split is None or seen is None or seen.uid != split.uid:
+            return
+        status = build(*self.last, written=True)
+        if status is not seen.status:
+            split.status = status.to_json()
 
     def crash(self) -> None:
         """Forget everything that is not written; after a start all that can be found is looked at."""
         self.pending.clear()
-        self.woken = False
+        self.woken, self.last = False, None
 
 
 class Judge:
@@ -273,7 +288,7 @@ class Life:
         idle, busy = 0, 0
         while self.quorum.now < end:
             acted = [act() for act in self._actors()]
-            acted.append(self._splitter_acts())
+            acted.append((self.splitter.pending or self.splitter.is_due()) and self._splitter_acts())
             idle = 0 if any(acted) or self.splitter.pending else idle + 1
             busy = 0 if idle else busy + 1
             if busy > TURNS_MAX:
@@ -520,7 +535,7 @@ class Reported:
         """Let everybody act until nothing changes; splitter first, as a notice would wake it."""
         quorum, acted = self.quorum, False
         for _ in range(200):
-            changed = self._reconcile() if self.splitter.concerns() else False
+            changed = self._reconcile() if self.splitter.is_due() else False
             changed = run_kubelets(quorum) or changed
             for owner in quorum.sets:
                 changed = sync(quorum, owner) or changed
