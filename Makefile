@@ -10,6 +10,8 @@ UNIT   := not e2e and not bench and not karpenter and not campaign
 # with it the run: a process in its place would be given the work that is done, and wait for ever (pytest-xdist 3.8).
 ENDING := --timeout 600 --timeout-method signal --max-worker-restart 0 \
   -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+# One more than cores, since they wait a tenth of their time; who has nothing left takes from another's list.
+SPREAD := -n 3 --dist worksteal
 # Each has a control plane and a controller of its own, and some 1.3 GiB. More do not make two cores faster.
 WORKERS ?= 8
 E2E     := tests/e2e tests/sandbox tests/test_dockerfile.py
@@ -86,8 +88,8 @@ test: ## All checks and all tests: the one command (14 to 34 minutes on 2 cores,
 	+@$(call stages,$(STAGES))
 
 .PHONY: test-quick
-test-quick: ## For every save: all checks, unit tests, and one life of a workload on a real control plane
-	+@$(call stages,programs lint types contracts test-unit test-life)
+test-quick: ## For every save: all checks, unit tests but the slow ones, a life on a real control plane
+	+@$(call stages,programs lint types contracts test-save)
 
 .PHONY: test-all
 test-all: ## Everything there is, campaigns too (hours)
@@ -132,16 +134,17 @@ docs: $(READY) ## The documentation as a site, in build/site; any broken link fa
 
 .PHONY: test-unit
 test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
-	$(BIN)/pytest -m "$(UNIT)" $(ENDING) -n 2 --durations 10 $(PYTEST)
+	$(BIN)/pytest -m "$(UNIT)" $(ENDING) $(SPREAD) --durations 10 $(PYTEST)
 
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on real control planes (built on the first run: about 6 minutes on 2 cores)
 	$(BIN)/pytest -m e2e $(ENDING) $(if $(filter tests/%,$(PYTEST)),,$(E2E)) -n $(WORKERS) --dist loadscope \
 	  --no-loadscope-reorder --durations 10 $(PYTEST)
 
-.PHONY: test-life
-test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled and given back
-	$(BIN)/pytest -m e2e tests/e2e/test_life.py $(PYTEST)
+# The life waits while others work, so both are in the same run.
+.PHONY: test-save
+test-save: $(READY) ## The tests of `make test-quick`: unit tests that are not slow, and a workload's life
+	$(BIN)/pytest -m "($(UNIT) and not slow) or life" $(ENDING) $(SPREAD) --durations 10 $(PYTEST)
 
 .PHONY: fuzz
 fuzz: $(READY) ## Play 100,000 objects of an attacker's against a recording API server (half an hour)
@@ -153,7 +156,7 @@ test-campaigns: $(READY) ## Short runs of chaos, soak and scale, and a real appl
 
 .PHONY: explore
 explore: $(READY) ## Every order of events around a hand-over that a quarter of an hour allows
-	SPLITTER_EXPLORE=full $(BIN)/pytest -s tests/model $(PYTEST)
+	SPLITTER_EXPLORE=full $(BIN)/pytest -s tests/model tests/stories/test_rolls.py $(PYTEST)
 
 .PHONY: lives
 lives: $(READY) ## 20,000 random lives of a Deployment, and of a StatefulSet (an hour; SPLITTER_LIVES=first:end for others)

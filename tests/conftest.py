@@ -63,6 +63,7 @@ LONG = (
     "test_statefulset",
     "test_real_nodes",
     "test_traffic",
+    "test_life",  # beside the unit tests of `make test-quick`
 )
 # Files whose tests share what is expensive to make: a cluster, a crowd of workloads, a policy in force.
 TOGETHER = (

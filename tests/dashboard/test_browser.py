@@ -16,7 +16,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from dashboard.browser import DESK, MISSING, PHONE, chromium, complaints, looks_like, programs
 from dashboard.paper_cluster import Shown, node, shop, shown, split
 
-pytestmark = pytest.mark.skipif(programs() is None, reason=MISSING)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(programs() is None, reason=MISSING)]
 
 WAIT_S = 15
 # W3C's least contrast of text with what is behind it (WCAG 2.2, 1.4.3), and of signs (1.4.11).

@@ -4,7 +4,7 @@ import pytest
 
 from e2e.support.shop import REVISION, Shop
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.life]
 
 ASKED = {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"}
 

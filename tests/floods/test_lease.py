@@ -7,6 +7,8 @@ from splitter.kube.client import ApiError
 from splitter.kube.lease import Election
 from splitter.kube.paths import ResourcePath
 
+pytestmark = pytest.mark.slow
+
 
 class Server:
     """A Lease in memory; every so-manieth request times out."""

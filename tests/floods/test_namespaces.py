@@ -6,6 +6,8 @@ from floods.process import DEPLOYMENTS, cluster, labelled, lead, now, served, st
 from leaping import passing
 from splitter.kube.access import check_access
 
+pytestmark = pytest.mark.slow
+
 
 async def test_one_that_was_deleted(caplog: pytest.LogCaptureFixture) -> None:
     """A new leader looks after the others, says which it does not see, and follows it once it is back."""

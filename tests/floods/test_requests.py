@@ -12,6 +12,8 @@ from floods.figures import reported
 from floods.process import cluster, lead, now, standing_by
 from leaping import passing
 
+pytestmark = pytest.mark.slow
+
 MINUTES_S = 600.0
 
 

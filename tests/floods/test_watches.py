@@ -13,6 +13,8 @@ from leaping import passing
 from splitter.kube.client import ApiError, Client
 from splitter.kube.watch import Reflector
 
+pytestmark = pytest.mark.slow
+
 Lines = Callable[[], AsyncIterator[bytes]]
 HOUR_S = 3600.0
 # More than any bad state takes. Time stands still for who asks on and on, and a test would never end.

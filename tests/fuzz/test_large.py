@@ -20,6 +20,8 @@ from kube.raw import Raw
 from splitter.core.limits import MAX_WRITES
 from splitter.core.names import Key
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:

@@ -39,6 +39,8 @@ from splitter.render.bounded import BoundedRenderer
 from splitter.report.status import build
 from splitter.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(
     max_examples=int(os.environ.get("FUZZ_EXAMPLES", "12")), suppress_health_check=[HealthCheck.too_slow]
 )

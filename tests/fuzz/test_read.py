@@ -20,6 +20,8 @@ from splitter.core.names import STATEFUL_SET, Key
 from splitter.kube import watch
 from splitter.kube.paths import ResourcePath
 
+pytestmark = pytest.mark.slow
+
 # orjson reads 1,023 levels, the API server 10,000 (sigs.k8s.io/json).
 DEEP = '{"a":' * 1100 + "1" + "}" * 1100
 WEB = Key("Deployment", EVIL, "web")

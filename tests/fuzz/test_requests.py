@@ -28,6 +28,8 @@ from splitter.core.handover import Step
 from splitter.kube import watch
 from splitter.kube.paths import ResourcePath
 
+pytestmark = pytest.mark.slow
+
 _CAMPAIGN = os.environ.get("FUZZ_EXAMPLES")
 EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),  # one reconcile is slow: what fails is shown as it was drawn

@@ -25,6 +25,8 @@ from splitter.core import actions as do
 from splitter.core.deployment import adoption
 from stories.promises import BrokenPromiseError
 
+pytestmark = pytest.mark.slow
+
 FAULTS = (
     *("scaled", "resumed", "twin-deleted", "image", "bad-image", "quota", "labelled", "unlabelled"),
     *("replaced", "split-deleted", "unmarked", "notice", "od-notice", "gone", "unready"),

@@ -14,6 +14,8 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.placement import disruption
 from splitter.core.placement.members import PlacementInput
 
+pytestmark = pytest.mark.slow
+
 # `make explore` goes further.
 STATES = 15_000 if os.environ.get("SPLITTER_EXPLORE") == "full" else 600
 HALF = Policy(on_demand_base=0, spot_percent=50, soak_s=0.0)

@@ -13,6 +13,8 @@ from splitter.core import planner
 from splitter.core.handover import Step
 from splitter.core.twins import replica_moves
 
+pytestmark = pytest.mark.slow
+
 HANDS = ("scaled", "split-scaled", "image", "twin-deleted")
 LABELS = ("unlabelled", "replaced", "split-deleted", "unmarked", "n-removed")
 

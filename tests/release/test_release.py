@@ -17,6 +17,8 @@ from release import changelog, scratch
 from release.scratch import git, release
 from splitter import __version__
 
+pytestmark = pytest.mark.slow
+
 IMAGE = "registry.example/team/splitter"
 VERSION = "9.8.7"
 

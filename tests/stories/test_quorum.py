@@ -18,6 +18,7 @@ FIRST, END = map(int, os.environ.get("SPLITTER_LIVES", "0:30").split(":"))
 BATCH = 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(FIRST, END, BATCH))
 def test_the_promises_hold(first: int) -> None:
     """No write breaks a promise, whoever acts when, and everything comes to rest."""
