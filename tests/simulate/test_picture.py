@@ -4,6 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from simulate.policies import SpotOnly
 from simulate.results import GIVEN
 from splitter.simulate.contenders import Rebalancing
 from splitter.simulate.outage import outage_trace
@@ -27,7 +28,7 @@ class TestPicture:
 
     def test_the_picture_stays_small(self) -> None:
         """A year of outages is a file that a browser opens at once."""
-        result = simulate(outage_trace(7200, 600, 2, 365), Rebalancing("mine"), Assumptions(desired=2))
+        result = simulate(outage_trace(7200, 600, 2, 365), SpotOnly(), Assumptions(desired=2))
         assert len(svg([result])) < 100_000
 
     def test_there_is_no_picture_of_nothing(self) -> None:

@@ -1,16 +1,17 @@
 """The replay: arithmetic that can be checked by hand, and the claims of docs/replay.md on public traces."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from simulate.policies import SpotHedge, SpotOnly, contenders
+from simulate.policies import SpotOnly, contenders
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import RebalanceInput, Tuning
 from splitter.simulate.contenders import Rebalancing
 from splitter.simulate.outage import outage_trace
-from splitter.simulate.replay import Assumptions, simulate
+from splitter.simulate.replay import Assumptions, SimulationResult, simulate
 from splitter.simulate.trace import Trace, from_counts, parse_trace, read_trace
 
 TRACES = [read_trace(path) for path in sorted((Path(__file__).parent / "traces").glob("*.csv"))]
@@ -102,10 +103,17 @@ class TestArithmetic:
         assert simulate(trace, SpotOnly(), Assumptions(notice_s=120)).duration_s == 60
 
 
+@pytest.mark.slow
 class TestPublicTraces:
     """What docs/design/rebalancing.md claims, on traces of AWS in which nodes go every few minutes."""
 
     GIVEN = Assumptions()
+
+    @classmethod
+    @cache
+    def results(cls, trace: Trace) -> list[SimulationResult]:
+        """Play each contender once for all tests."""
+        return [simulate(trace, contender, cls.GIVEN) for contender in contenders(16)]
 
     @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
     @pytest.mark.parametrize("stays", [True, False])
@@ -119,21 +127,20 @@ class TestPublicTraces:
     @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
     def test_never_holds_more_than_the_surge(self, trace: Trace) -> None:
         """Without notices nothing is doomed: at most N + S ready; the others pay up to 2 N."""
-        hedge, soak, *ours, _ = contenders(16)
-        assert max(simulate(trace, contender, self.GIVEN).most_ready for contender in ours) <= 20
-        assert max(simulate(trace, contender, self.GIVEN).most_ready for contender in (hedge, soak)) > 20
+        hedge, soak, *ours, _ = (result.most_ready for result in self.results(trace))
+        assert max(ours) <= 20
+        assert max(hedge, soak) > 20
 
     @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
     def test_is_more_available_and_calmer_than_hedging(self, trace: Trace) -> None:
         """Fewer replica-seconds lost than with SpotHedge, with less than half the changes."""
-        hedge, ours = (simulate(trace, c, self.GIVEN) for c in (SpotHedge(), Rebalancing("splitter")))
+        hedge, _, ours, *_ = self.results(trace)
         assert 1 - ours.availability < 0.5 * (1 - hedge.availability)
         assert ours.on_demand_changes_per_day < 0.5 * hedge.on_demand_changes_per_day
 
     def test_more_on_demand_is_dearer_and_more_available(self) -> None:
         """Base 4 and majority trade cost for availability, in this order."""
-        ours = [contenders(16)[number] for number in (2, 4, 5)]
-        results = [simulate(TRACES[0], one, self.GIVEN) for one in ours]
+        results = [self.results(TRACES[0])[number] for number in (2, 4, 5)]
         assert [result.cost for result in results] == sorted(result.cost for result in results)
         assert [result.availability for result in results] == sorted(r.availability for r in results)
 
@@ -155,6 +162,7 @@ class TestPublicTraces:
         assert result.availability > floor
 
 
+@pytest.mark.slow
 class TestSpotThatEarnsNothing:
     """What R27 is worth."""
 

@@ -119,7 +119,7 @@ class PlacementStory:
     _said: str = ""
     _ended: set[str] = field(default_factory=set)  # UIDs of the pods of these
     _born: int = 0
-    _looked: str = ""
+    _looked: object = None
     _due_s: int = 0
 
     def __post_init__(self) -> None:
@@ -253,12 +253,12 @@ class PlacementStory:
 
     # --- splitter ---------------------------------------------------------------------------------
 
-    def _looks(self) -> str:
+    def _looks(self) -> object:
         """Return all that an event would tell of."""
-        members = [(one, self._ready(one)) for one in self.members.values()]
-        return repr(
-            (self.nodes, members, self.held, self._held_ready(), self.ordinals, self.replicas, self.blocked)
-        )
+        held = () if self.held is None else (self.held[0], *vars(self.held[1]).values(), self._held_ready())
+        members = [(*vars(one).values(), self._ready(one)) for one in self.members.values()]
+        nodes = [(name, *vars(node).values()) for name, node in self.nodes.items()]
+        return nodes, members, held, self.ordinals, self.replicas, self.blocked
 
     def _held_ready(self) -> bool:
         return self.held is not None and self.held[1].node != "" and self.now_s > self.held[1].bound_at
@@ -266,7 +266,7 @@ class PlacementStory:
     def _reconciles(self) -> None:
         """Reconcile until nothing is written; the next look comes with an event, or when the plan says."""
         settled = any(not self._passed() for _ in range(4))
-        self._looked = self._looks() if settled else ""
+        self._looked = self._looks() if settled else None
 
     def _passed(self) -> bool:
         planned = self._plan()

@@ -163,12 +163,12 @@ def test_no_room_is_held_for_weeks(rolls: bool) -> None:
     """A member that is never ready holds up the return, and no spot node is kept for that."""
     story = PlacementStory()
     story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
-    story.members[0] = Member("uid-0-x", Pool.ON_DEMAND, 0, "od", 0, unready_until=86_400)
+    story.members[0] = Member("uid-0-x", Pool.ON_DEMAND, 0, "od", 0, unready_until=21_600)
     story.updated_s = 0 if rolls else story.updated_s
     story.wait(120)
     early = story.held
     assert early is not None, "it may be ready in a moment"
     story.wait(600)
     assert story.held is None
-    story.wait(86_400)
+    story.wait(21_600)
     assert story.members[4].node == "spot-a"

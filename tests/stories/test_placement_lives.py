@@ -12,6 +12,7 @@ LIVES = int(os.environ.get("LIVES", "60"))
 FIRST = int(os.environ.get("FIRST_LIFE", "0"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tens", range((LIVES + 9) // 10))
 def test_nobody_is_restarted_for_ever(tens: int) -> None:
     """Ten lives each: four ends an hour at most, never the majority, and rest when all is well again."""

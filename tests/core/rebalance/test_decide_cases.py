@@ -171,9 +171,9 @@ class World:
 
     # --- what happens ---------------------------------------------------------------------------
 
-    def step(self) -> Decision:
-        """Let five seconds pass: the cluster acts, splitter decides and writes."""
-        self.clock_s += STEP_S
+    def step(self, seconds: int = STEP_S) -> Decision:
+        """Let some seconds pass: the cluster acts, splitter decides and writes."""
+        self.clock_s += seconds
         self._cluster_acts()
         before = self.ready
         observed = self.observe()
@@ -191,11 +191,11 @@ class World:
         self.least_ready = min(self.least_ready, self.ready)
         return decision
 
-    def run(self, seconds: int, until: Callable[[], bool] = lambda: False) -> int:
+    def run(self, seconds: int, until: Callable[[], bool] = lambda: False, every_s: int = STEP_S) -> int:
         """Let time pass, until something holds; return the seconds it took."""
         started_s = self.clock_s
         while self.clock_s - started_s < seconds and not until():
-            self.step()
+            self.step(every_s)
         return self.clock_s - started_s
 
     def _cluster_acts(self) -> None:
@@ -360,7 +360,7 @@ class TestSpotThatEarnsNothing:
             cls.lose(world)
             return world
         world = World(4, policy, max_surge=2).settle()
-        world.run(7200)
+        world.run(7200, every_s=60)
         for _ in range(4):
             cls.lose(world)
         return world
@@ -371,7 +371,8 @@ class TestSpotThatEarnsNothing:
         world.remove_spot_nodes(100)
         world.step()
         world.add_spot_nodes(4)
-        world.run(3600 - STEP_S)
+        world.run(600 - STEP_S)
+        world.run(3000, every_s=60)
 
     def test_is_asked_for_while_nobody_knows(self) -> None:
         """After nine losses that brought nothing spot is still probed, as after the first."""
@@ -400,7 +401,7 @@ class TestSpotThatEarnsNothing:
         assert world.specs == (4, 1)
         self.lose(world)
         assert world.state.barren == 11
-        rest_s = world.run(200_000, until=lambda: world.spot_spec > 0)
+        rest_s = world.run(200_000, until=lambda: world.spot_spec > 0, every_s=3 * STEP_S)
         assert rest_s == pytest.approx(75_000 - 3600, abs=3 * STEP_S)
 
     def test_comes_back_when_it_stays(self) -> None:
@@ -420,12 +421,13 @@ class TestSpotThatEarnsNothing:
     def test_a_part_that_stays_is_kept(self) -> None:
         """Losses of one node beside three that stay count for nothing: on-demand holds one replica for it."""
         world = World(4, Policy(), max_surge=2).settle()
-        world.run(7200)
+        world.run(7200, every_s=60)
         for _ in range(12):
             world.remove_spot_nodes(1)
             world.step()
             world.add_spot_nodes(1)
-            world.run(3600 - STEP_S)
+            world.run(600 - STEP_S)
+            world.run(3000, every_s=60)
         assert world.state.barren == 0
 
 
@@ -726,6 +728,7 @@ EVENTS = st.sampled_from(
 OUTAGES = st.sampled_from(["quiet", "doom", "remove doomed", "remove", "add"])
 
 
+@pytest.mark.slow
 class TestAnyStory:
     """Random worlds: whatever happens, no write of ours breaks a promise, and peace brings the division."""
 
