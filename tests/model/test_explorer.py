@@ -21,6 +21,8 @@ from splitter.core.deployment import adoption
 from splitter.core.handover import Step
 from splitter.core.model import Pool
 
+pytestmark = pytest.mark.slow
+
 HANDS = ("scaled", "resumed", "twin-deleted", "image", "bad-image", "quota")
 LABELS = ("unlabelled", "replaced", "split-deleted", "unmarked")
 NODES = ("notice", "od-notice", "gone", "unready")
@@ -32,12 +34,14 @@ COMPLETE = (
     Config(replicas=2, surge=1, faults=("split-deleted", "unmarked")),
     Config(replicas=2, surge=1, start="split", faults=(*HANDS, *LABELS)),
     Config(replicas=2, surge=0, unavailable=1, start="split", faults=("scaled", *LABELS)),
-    Config(replicas=2, surge=1, start="split", faults=("gone",), whole_reconciles=True),
     Config(replicas=1, surge=1, start="given-back", faults=LABELS),
 )
 BOUNDED = (
     Config(replicas=3, surge=1, unavailable=1, faults=(*HANDS, *LABELS, *NODES), crashes=1),
     Config(replicas=2, surge=1, start="split", faults=("notice",), late=True, crashes=1),
+    Config(
+        replicas=2, surge=1, start="split", faults=("gone",), whole_reconciles=True
+    ),  # 4,541 states in all
     Config(replicas=2, surge=0, unavailable=1, start="given-back", faults=(*HANDS, *NODES, "labelled")),
 )
 PLANNED = planner._STEPS  # noqa: SLF001 - its table of steps, to leave one out

@@ -15,8 +15,10 @@ from stories.chance import Life
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError
 
-FIRST, END = map(int, os.environ.get("SPLITTER_LIVES", "0:100").split(":"))
-BATCH = 25
+pytestmark = pytest.mark.slow
+
+FIRST, END = map(int, os.environ.get("SPLITTER_LIVES", "0:60").split(":"))
+BATCH = 20
 
 
 @pytest.mark.parametrize("first", range(FIRST, END, BATCH))
@@ -35,7 +37,7 @@ def test_a_life_sees_a_write_below_the_floor(monkeypatch: pytest.MonkeyPatch) ->
     """Without a floor one of some lives breaks, so that they can be believed when they do not."""
 
     def live() -> None:
-        for seed in range(40, 120):
+        for seed in range(20, 60):
             Life(seed).run()
 
     monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
