@@ -43,6 +43,17 @@ class Names(NamedTuple):
     documented: bool
 
 
+def spelled(node: ast.expr) -> str:
+    """Return a dotted name as it is written; after anything else than names it begins with a dot."""
+    match node:
+        case ast.Attribute(value=value, attr=word):
+            return f"{spelled(value)}.{word}"
+        case ast.Name(id=word):
+            return word
+        case _:
+            return ""
+
+
 @cache
 def names_in(path: Path) -> Names:
     """Read a module once for all rules that look at it."""
@@ -55,7 +66,7 @@ def names_in(path: Path) -> Names:
             case ast.ImportFrom(module=str(module), names=aliases):
                 imported |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
             case ast.Attribute(attr=word):
-                dotted.add(ast.unparse(node))
+                dotted.add(spelled(node))
                 used.add(word)
             case ast.Name(id=word) | ast.arg(arg=word):
                 used.add(word)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.one_cluster import serving
+from splitter.cli import COMPLETION_VARIABLE
+from splitter.cli.completion import complete_for_kubectl
 
 
 @pytest.fixture(autouse=True)
@@ -32,14 +34,21 @@ class TestCompletion:
             (["freeze", "-n", "nowhere", ""], []),
         ],
     )
-    def test_completes_for_kubectl(self, typed: list[str], offered: list[str]) -> None:
+    def test_completes_for_kubectl(
+        self,
+        typed: list[str],
+        offered: list[str],
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
         """Verbs, workloads with how they stand, namespaces, contexts; nothing where nothing can be had."""
-        code = "from splitter.cli.completion import complete_for_kubectl as asked; asked()"
-        ran = subprocess.run(
-            [sys.executable, "-c", code, *typed], capture_output=True, text=True, check=True, timeout=60
-        )
-        assert ran.stdout.splitlines() == [*offered, ":4"]
-        assert ran.stderr == ""
+        for variable in (COMPLETION_VARIABLE, "_TYPER_COMPLETE_FISH_ACTION", "_TYPER_COMPLETE_ARGS"):
+            monkeypatch.setenv(variable, "")  # it is a process of its own, and sets them
+        monkeypatch.setattr(sys, "argv", ["kubectl_complete-splitter", *typed])
+        complete_for_kubectl()
+        printed = capsys.readouterr()
+        assert printed.out.splitlines() == [*offered, ":4"]
+        assert printed.err == ""
 
     def test_completes_in_a_shell(self) -> None:
         """What `splitter completion bash` prints offers workloads in a bash that has read it."""
