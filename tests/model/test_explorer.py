@@ -34,14 +34,12 @@ COMPLETE = (
     Config(replicas=2, surge=1, faults=("split-deleted", "unmarked")),
     Config(replicas=2, surge=1, start="split", faults=(*HANDS, *LABELS)),
     Config(replicas=2, surge=0, unavailable=1, start="split", faults=("scaled", *LABELS)),
+    Config(replicas=2, surge=1, start="split", faults=("gone",), whole_reconciles=True),
     Config(replicas=1, surge=1, start="given-back", faults=LABELS),
 )
 BOUNDED = (
     Config(replicas=3, surge=1, unavailable=1, faults=(*HANDS, *LABELS, *NODES), crashes=1),
     Config(replicas=2, surge=1, start="split", faults=("notice",), late=True, crashes=1),
-    Config(
-        replicas=2, surge=1, start="split", faults=("gone",), whole_reconciles=True
-    ),  # 4,541 states in all
     Config(replicas=2, surge=0, unavailable=1, start="given-back", faults=(*HANDS, *NODES, "labelled")),
 )
 PLANNED = planner._STEPS  # noqa: SLF001 - its table of steps, to leave one out

@@ -414,10 +414,8 @@ class Cluster:
             rs.labels = dict(rs.labels)
         other.twins = {pool: copied(twin) for pool, twin in self.twins.items()}
         other.source = copied(self.source)
-        other.source.labels, other.source.annotations = (
-            dict(self.source.labels),
-            dict(self.source.annotations),
-        )
+        other.source.labels = dict(self.source.labels)
+        other.source.annotations = dict(self.source.annotations)
         other.split = None if self.split is None else copied(self.split)
         other.budgets = {name: copied(budget) for name, budget in self.budgets.items()}
         return other

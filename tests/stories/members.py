@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import ceil
 from random import Random
 
 from splitter.core.action_messages import describe
@@ -40,12 +39,12 @@ from stories.quorum import (
     unshared,
     write,
 )
+from stories.reconciles import look_again_s
 
 POLICY = Policy(on_demand_base="majority")
 RULES = Rules()
 TURNS_MAX = 2_000  # at one instant; more is a livelock
 GRACE_S = Policy().grace_s
-RESYNC_S = 300  # each workload is looked at again so often, as by the settings
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
 
 
@@ -83,8 +82,7 @@ class Splitter:
         self.pending, self.last = deque(planned.actions), (observed, planned, in_force)
         self.seen = unshared(quorum)
         self.woken = bool(planned.actions)
-        after_s = RESYNC_S if planned.requeue_after_s is None else min(RESYNC_S, planned.requeue_after_s)
-        self.due_at = quorum.now + max(1, ceil(after_s))
+        self.due_at = quorum.now + look_again_s(planned)
         if not self.pending:
             self.report()
         return planned

@@ -7,7 +7,6 @@ ended more often within an hour than docs/limits.md says, whatever the cluster d
 """
 
 import json
-import math
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -41,6 +40,7 @@ from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, Restart
 from splitter.core.stateful import StatefulView
+from stories.reconciles import look_again_s
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, END_S = 20, 3
@@ -48,7 +48,6 @@ SIGNALS = {"doomed": "an interruption notice", "cordoned": "cordoned"}
 LIVE = frozenset({"up", "doomed", "cordoned"})
 REPORTS_S = 5  # until a kubelet that registers has said how the pods of its name are
 COLLECTED_S = 60  # until Kubernetes itself deletes the pods of a Node that is gone
-RESYNC_S = 300  # each workload is looked at again so often, as by the settings
 RESTARTS_AN_HOUR = 4  # as docs/limits.md says
 _TERM = {"matchExpressions": [{"key": "spot", "operator": "Exists"}]}
 RULES = Rules(reservations=ReservationRules(NodePresets((_TERM,), (_TERM,)), "pause:1"))
@@ -279,8 +278,7 @@ class PlacementStory:
             self.restarts = planned.rebalance.restarts
             if self.remembers and (self.answers or not planned.actions):
                 self.state = planned.rebalance
-        again_s = RESYNC_S if planned.requeue_after_s is None else min(RESYNC_S, planned.requeue_after_s)
-        self._due_s = self.now_s + math.ceil(again_s)
+        self._due_s = self.now_s + look_again_s(planned)
         said = f"{planned.state}: {planned.verdict.message} ({planned.verdict.reason})"
         if planned.actions or said != self._said:
             self.tell(f"{self.serving} of {self.replicas} ready  {said}")

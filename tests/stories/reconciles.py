@@ -7,6 +7,7 @@ precondition fails, then the Split's status. A crash forgets what is not written
 import json
 from collections import deque
 from dataclasses import replace
+from math import ceil
 from typing import Protocol
 
 from splitter.core.actions import (
@@ -63,6 +64,13 @@ from stories.promises import check_reported
 from stories.sight import observe
 
 RETRY_S = 5
+RESYNC_S = 300  # each workload is looked at again so often, as by the settings
+
+
+def look_again_s(planned: Plan) -> int:
+    """Return the whole seconds until splitter looks again although nothing happens; at least one."""
+    again_s = RESYNC_S if planned.requeue_after_s is None else planned.requeue_after_s
+    return max(1, ceil(min(RESYNC_S, again_s)))
 
 
 def render(observed: Observation, policy: Policy) -> dict[Pool, Rendered]:

@@ -6,8 +6,7 @@ from splitter.core.model import Pool
 from stories.cluster import Pod
 from stories.director import Story
 from stories.promises import traces
-
-RESYNC_S = 300
+from stories.reconciles import RESYNC_S
 
 
 def silent(*names: str, spot_nodes: int) -> Story:
