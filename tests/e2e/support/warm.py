@@ -20,7 +20,11 @@ from pathlib import Path
 from splitter.cli import VERBS
 
 _FORKS = multiprocessing.get_context("forkserver")
-_IMPORTS = ["splitter.operator", "uvloop", *sorted({f"splitter.cli.{module}" for module in VERBS.values()})]
+_IMPORTS = [
+    "splitter.operator",
+    "uvloop",
+    *sorted({f"splitter.cli.{verb.module}" for verb in VERBS.values()}),
+]
 # Last, and as it is found from the root: the server does not know the paths of pytest.
 _FORKS.set_forkserver_preload([*_IMPORTS, "tests.e2e.support.frozen"])
 _PR_SET_PDEATHSIG = 1
