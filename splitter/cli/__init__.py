@@ -9,10 +9,10 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from splitter import __version__
@@ -21,31 +21,40 @@ from splitter.core.errors import SplitterError
 from splitter.report.printable import printable
 
 COMPLETION_VARIABLE = "_SPLITTER_COMPLETE"  # a shell that wants candidates sets it
-# Each verb and the module whose function of that name it is, in the order in which --help shows them.
+
+
+class Verb(NamedTuple):
+    """Where a verb is, and how it is listed."""
+
+    module: str  # the one whose function of the verb's name it is
+    help: str  # the first line of that function's own, known without importing it
+
+
+# In the order in which --help shows them.
 VERBS = {
-    "status": "status",
-    "explain": "explain",
-    "bundle": "bundle",
-    "plan": "plan",
-    "savings": "savings",
-    "suggest": "suggest",
-    "dashboard": "dashboard",
-    "restart": "asks",
-    "rollout": "asks",
-    "freeze": "asks",
-    "unfreeze": "asks",
-    "uninstall": "uninstall",
-    "render": "render",
-    "simulate": "simulate",
-    "admission": "admission",
-    "demo": "demo",
-    "completion": "completion",
-    "run": "run",
+    "status": Verb("status", "Show the state of split workloads."),
+    "explain": Verb("explain", "Show why a workload is in its state."),
+    "bundle": Verb("bundle", "Write what a maintainer needs into one archive."),
+    "plan": Verb("plan", "Show what splitter would do now, and why."),
+    "savings": Verb("savings", "Show what spot has saved."),
+    "suggest": Verb("suggest", "Suggest what to split, with which policy, and its saving."),
+    "dashboard": Verb("dashboard", "Show a page of what splitter does, live, until Ctrl-C."),
+    "restart": Verb("asks", "Replace every pod, one twin after the other."),
+    "rollout": Verb("asks", "Roll a changed template set out now."),
+    "freeze": Verb("asks", "Hold both counts as they are."),
+    "unfreeze": Verb("asks", "Let both counts move again."),
+    "uninstall": Verb("uninstall", "Give every workload back, and wait for it."),
+    "render": Verb("render", "Render the twins of Deployments and StatefulSets as YAML."),
+    "simulate": Verb("simulate", "Replay spot capacity against policies."),
+    "admission": Verb("admission", "Print policies for the API server."),
+    "demo": Verb("demo", "Show an application that survives the loss of spot."),
+    "completion": Verb("completion", "Print the script that makes a shell complete verbs and names."),
+    "run": Verb("run", "Run the controller until SIGTERM or Ctrl-C."),
 }
 
 
 class _Verbs(TyperGroup):
-    """The verbs, each imported when it is needed."""
+    """The verbs, each imported when it is asked for: to list them takes none."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - a class that typer keeps to itself
         """Name all verbs."""
@@ -53,14 +62,20 @@ class _Verbs(TyperGroup):
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - the same
-        """Return one verb, None when there is no such one."""
+        """Return one verb as it is listed, with nothing imported; None when there is no such one."""
         del ctx
-        if cmd_name not in VERBS:
-            return None
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        module = import_module(f"splitter.cli.{VERBS[cmd_name]}")
-        alone.command(name=cmd_name)(getattr(module, cmd_name))
-        return get_command(alone)
+        return TyperCommand(cmd_name, short_help=VERBS[cmd_name].help) if cmd_name in VERBS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - the same
+        """Return the verb that is asked for, with all that it takes and does."""
+        verb, _, rest = super().resolve_command(ctx, args)
+        return verb, _imported(verb) if verb else None, rest
+
+
+def _imported(verb: str) -> Any:  # noqa: ANN401 - the same
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name=verb)(getattr(import_module(f"splitter.cli.{VERBS[verb].module}"), verb))
+    return get_command(alone)
 
 
 # Plain help: boxes and colours tell nothing, and do not fit where columns are few.

@@ -1,5 +1,6 @@
 """The command line as a whole."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from splitter import __version__
-from splitter.cli import VERBS, app
+from splitter.cli import COMPLETION_VARIABLE, VERBS, app
 from splitter.cli.exits import Exit
 
 RUN = CliRunner()
@@ -46,11 +47,33 @@ class TestTheCommand:
         assert "-h' for help" in result.stderr
         assert result.stdout == ""
 
+    @pytest.mark.parametrize(
+        "asked", [{}, {COMPLETION_VARIABLE: "complete_bash", "COMP_WORDS": "splitter s", "COMP_CWORD": "1"}]
+    )
+    def test_lists_its_verbs_without_importing_one(self, asked: dict[str, str]) -> None:
+        """Neither --help nor a Tab waits for the imports of a verb, which take a second or two."""
+        ran = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "splitter", "--help"],
+            env={**os.environ, **asked},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        assert "suggest" in ran.stdout
+        imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
+        assert "splitter.cli" in imported
+        assert (
+            imported & {"kubernetes", "aiohttp", "jinja2", *(f"splitter.cli.{verb}" for verb in VERBS)}
+            == set()
+        )
+
     @pytest.mark.parametrize("verb", VERBS)
     def test_explains_each_verb_in_80_columns(self, verb: str) -> None:
-        """Without boxes and colours, which tell nothing where there are none."""
+        """As it is listed first; without boxes and colours, which tell nothing where there are none."""
         result = RUN.invoke(app, [verb, "-h"])
         assert result.exit_code == 0
+        assert f"\n\n  {VERBS[verb].help}\n" in result.stdout
         assert max(map(len, result.stdout.splitlines())) <= 80
         assert result.stdout.isascii()
 
