@@ -56,17 +56,12 @@ VERBS = {
 class _Verbs(TyperGroup):
     """The verbs, each imported when it is asked for: to list them takes none."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - a class that typer keeps to itself
-        """Name all verbs."""
-        del ctx
-        return list(VERBS)
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - typer's own
+        super().__init__(**settings)
+        for name, verb in VERBS.items():
+            self.add_command(TyperCommand(name, short_help=verb.help))
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - the same
-        """Return one verb as it is listed, with nothing imported; None when there is no such one."""
-        del ctx
-        return TyperCommand(cmd_name, short_help=VERBS[cmd_name].help) if cmd_name in VERBS else None
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - the same
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - classes typer keeps to itself
         """Return the verb that is asked for, with all that it takes and does."""
         verb, _, rest = super().resolve_command(ctx, args)
         return verb, _imported(verb) if verb else None, rest

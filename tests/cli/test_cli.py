@@ -47,6 +47,12 @@ class TestTheCommand:
         assert "-h' for help" in result.stderr
         assert result.stdout == ""
 
+    def test_names_what_a_mistyped_verb_may_mean(self) -> None:
+        """The verbs that are spelt much like it."""
+        result = RUN.invoke(app, ["stats", "-A"])
+        assert result.exit_code == Exit.USAGE
+        assert "No such command 'stats'. Did you mean 'status'" in result.stderr
+
     @pytest.mark.parametrize(
         "asked", [{}, {COMPLETION_VARIABLE: "complete_bash", "COMP_WORDS": "splitter s", "COMP_CWORD": "1"}]
     )
