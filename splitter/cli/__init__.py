@@ -54,7 +54,7 @@ VERBS = {
 
 
 class _Verbs(TyperGroup):
-    """The verbs, each imported when it is asked for: to list them takes none."""
+    """The verbs: listed without an import, and each imported when it is asked for."""
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - typer's own
         super().__init__(**settings)
@@ -63,13 +63,13 @@ class _Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - classes typer keeps to itself
         """Return the verb that is asked for, with all that it takes and does."""
-        verb, _, rest = super().resolve_command(ctx, args)
-        return verb, _imported(verb) if verb else None, rest
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _imported(name) if name else None, rest
 
 
-def _imported(verb: str) -> Any:  # noqa: ANN401 - the same
+def _imported(name: str) -> Any:  # noqa: ANN401 - the same
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name=verb)(getattr(import_module(f"splitter.cli.{VERBS[verb].module}"), verb))
+    alone.command(name=name)(getattr(import_module(f"splitter.cli.{VERBS[name].module}"), name))
     return get_command(alone)
 
 

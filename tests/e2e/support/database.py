@@ -75,8 +75,7 @@ class Database:
 
     def twins(self) -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
-        collected = [self.shop.sandbox.api.find(f"{self._home}/{name}") for name in TWINS]
-        counts = [raw["spec"]["replicas"] for raw in collected if raw is not None]
+        counts = [raw["spec"]["replicas"] for raw in self.shop.named(self._home, TWINS)]
         return (counts[0], counts[1]) if len(counts) == 2 else None
 
     def pods(self) -> set[str]:
