@@ -40,7 +40,7 @@ def test_what_is_there_is_not_waited_for(time: Time) -> None:
 
 
 def test_looks_ever_less_often(time: Time) -> None:
-    """Ten times a second at first, and later by a fifth of what it has waited."""
+    """Ten times a second at first, and later by a tenth of what it has waited."""
     assert wait_until(lambda: time.now_s > 10 or None, what="ten seconds", deadline_s=60.0)
     assert time.slept[0] == LOOK_EVERY_S
     assert time.slept[-1] == LOOK_LATER_EVERY_S
