@@ -294,9 +294,9 @@ class Shop:
         return self.named(f"{self._apps}/deployments", (f"{name}-on-demand", f"{name}-spot"))
 
     def named(self, path: str, names: Sequence[str]) -> list[JsonObject]:
-        """Return those of a collection that have these names, in this order; one request is half of two."""
-        found = {raw["metadata"]["name"]: raw for raw in self.sandbox.api.list(path)}
-        return [found[name] for name in names if name in found]
+        """Return those of a collection that have these names, in this order, by one request."""
+        by_name = {raw["metadata"]["name"]: raw for raw in self.sandbox.api.list(path)}
+        return [by_name[name] for name in names if name in by_name]
 
     def split(self, name: str = "web") -> JsonObject | None:
         """Return the Split."""
