@@ -47,8 +47,8 @@ def environment(home: Path, kubeconfig: Path | None, **settings: str) -> dict[st
     ours = {f"SPLITTER_{name}": value for name, value in {"HTTP_PORT": "0", "METRICS_PORT": "0"}.items()}
     ours |= {f"SPLITTER_{name}": value for name, value in settings.items()}
     # Behind a gateway without TLS it would read all of the system's certificates, twice, 0.08 s of CPU each.
-    ours["SSL_CERT_FILE"] = os.devnull
-    values = {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **kept, **ours}
+    trust = {"SSL_CERT_FILE": os.devnull}
+    values = {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **trust, **kept, **ours}
     return values if kubeconfig is None else {**values, "KUBECONFIG": str(kubeconfig)}
 
 

@@ -75,8 +75,7 @@ class Database:
 
     def twins(self) -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
-        counts = [raw["spec"]["replicas"] for raw in self.shop.named(self._home, TWINS)]
-        return (counts[0], counts[1]) if len(counts) == 2 else None
+        return self.shop.twins(NAME, "statefulsets")
 
     def pods(self) -> set[str]:
         """Return the names of its pods, of all holders, terminating ones left out."""

@@ -6,7 +6,7 @@ Nothing here reads what splitter says about itself, except `split` and `events`,
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -285,18 +285,15 @@ class Shop:
             path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
             self.sandbox.api.delete(path, grace_period_s=0, missing_ok=True)
 
-    def twins(self, name: str = "web") -> tuple[int, int] | None:
+    def twins(self, name: str = "web", kind: str = "deployments") -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
-        counts = [raw["spec"]["replicas"] for raw in self._twins(name)]
+        counts = [raw["spec"]["replicas"] for raw in self._twins(name, kind)]
         return (counts[0], counts[1]) if len(counts) == 2 else None
 
-    def _twins(self, name: str) -> list[JsonObject]:
-        return self.named(f"{self._apps}/deployments", (f"{name}-on-demand", f"{name}-spot"))
-
-    def named(self, path: str, names: Sequence[str]) -> list[JsonObject]:
-        """Return those of a collection that have these names, in this order, by one request."""
-        by_name = {raw["metadata"]["name"]: raw for raw in self.sandbox.api.list(path)}
-        return [by_name[name] for name in names if name in by_name]
+    def _twins(self, name: str, kind: str = "deployments") -> list[JsonObject]:
+        """Return the on-demand and the spot twin, as far as they are there, by one request."""
+        by_name = {raw["metadata"]["name"]: raw for raw in self.sandbox.api.list(f"{self._apps}/{kind}")}
+        return [by_name[twin] for twin in (f"{name}-on-demand", f"{name}-spot") if twin in by_name]
 
     def split(self, name: str = "web") -> JsonObject | None:
         """Return the Split."""
