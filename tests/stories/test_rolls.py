@@ -133,6 +133,100 @@ def test_a_probe_that_a_quota_refuses_stops_no_roll(surge: int, unavailable: int
     assert story.available() == 10
 
 
+def partly_short(
+    surge: int, unavailable: int, order: str, *, replicas: int = 10, on_demand: int = 40
+) -> Story:
+    """Return a workload of which spot has room for all but two, for good; on-demand covers what it can."""
+    story = Story("Spot is partly short, then an image change", replicas, surge, unavailable)
+    story.label(on_demand_base="0", rollout_order=order)
+    story.wait(900)
+    nodes = story.cluster.nodes
+    for name in ("spot-b", "spot-c", "od-2"):
+        story.cluster.vanish(name)
+    nodes["spot-a"].slots, nodes["od-1"].slots = replicas - 2, on_demand
+    story.happens("spot has room for all but two")
+    story.wait(1800)
+    story.promises.least_available = replicas
+    return story
+
+
+def look(story: Story, seconds: int) -> None:
+    """Let time pass, and have it looked at again, as the resync does."""
+    for _ in range(seconds // 300):
+        story.wait(300)
+        story.happens("it is looked at again")
+
+
+def old(story: Story) -> int:
+    """Count the pods of the old image that serve."""
+    return sum("v1" in pod.template and pod.ready_since is not None for pod in story.cluster.pods.values())
+
+
+@pytest.mark.parametrize("order", ["on-demand-first", "spot-first"])
+@pytest.mark.parametrize(("surge", "unavailable"), [(3, 2), (3, 1), (1, 1), (0, 1), (0, 2)])
+def test_a_roll_ends_while_spot_is_partly_short(surge: int, unavailable: int, order: str) -> None:
+    """Kubernetes counts those that are missing already among what may be unavailable (H64)."""
+    story = partly_short(surge, unavailable, order)
+    story.set_image("v2")
+    look(story, 1800)
+    assert old(story) == 0
+    assert story.promises.least_available >= 10 - unavailable
+
+
+@pytest.mark.parametrize("quota", [10, 11, 12])
+def test_a_roll_ends_while_spot_is_partly_short_and_the_quota_full(quota: int) -> None:
+    """Neither the Pending replicas nor those that are refused keep the old image."""
+    story = partly_short(3, 2, "on-demand-first")
+    story.limit_pods(quota)
+    story.set_image("v2")
+    look(story, 3600)
+    assert old(story) == 0
+    assert story.promises.least_available >= 8
+
+
+@pytest.mark.parametrize("order", ["on-demand-first", "spot-first"])
+def test_a_roll_ends_while_both_pools_are_short(order: str) -> None:
+    """It begins with fewer than N, since those that are missing may be so for ever."""
+    story = partly_short(3, 2, order, on_demand=1)
+    assert story.available() == 9
+    story.set_image("v2")
+    look(story, 3600)
+    assert old(story) == 0
+    assert story.promises.least_available >= 8
+
+
+def test_a_roll_whose_shortage_grows() -> None:
+    """What is missing is counted again: the first number would keep the roll where it is."""
+    story = partly_short(3, 2, "on-demand-first")
+    story.set_image("v2")
+    story.wait(200)
+    story.cluster.nodes["spot-a"].slots = 7
+    pod = next(pod for pod in story.cluster.pods.values() if pod.node == "spot-a")
+    story.cluster.terminate(pod)
+    story.happens("spot has room for one less")
+    look(story, 3600)
+    assert old(story) == 0
+
+
+@pytest.mark.parametrize(("replicas", "surge", "unavailable"), [(10, 1, 0), (3, 1, 0), (10, 3, 2)])
+def test_a_roll_ends_or_says_what_it_waits_for(replicas: int, surge: int, unavailable: int) -> None:
+    """Where the source lets no more be unavailable, it says so, and goes on by itself."""
+    on_demand = 40 if unavailable == 0 else 0
+    story = partly_short(surge, unavailable, "spot-first", replicas=replicas, on_demand=on_demand)
+    story.set_image("v2")
+    look(story, 1800)
+    assert old(story)
+    assert story.cluster.split is not None
+    message = str(story.cluster.split.status["message"])
+    assert story.reason() == "RolloutHeld"
+    assert "surge replicas found no node for 180 s, and none of the" in message
+    assert f"maxUnavailable {unavailable} keeps {replicas - unavailable}." in message
+    story.add_spot("spot-d")
+    look(story, 1800)
+    assert old(story) == 0
+    assert story.promises.least_available >= replicas - unavailable
+
+
 @dataclass(frozen=True)
 class Held:
     """A ReplicaSet in a roll: replicas asked for, those of them that serve, and more that serve still."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.core.actions import HolderKind, Scale
-from splitter.core.causes import without_a_node
+from splitter.core.causes import over_quota, without_a_node
 from splitter.core.division import base_replicas
 from splitter.core.floor import (
     available_of,
@@ -214,6 +214,12 @@ def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
     """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
     return surge_headroom(holders, source.replicas, source.max_surge, going=0)
+
+
+def placeless(observed: Observation, grace_s: float) -> int:
+    """Count the replicas of both twins that no node, or no quota, has had room for within the grace."""
+    pods = [pod for twin in observed.twins for pod in twin.pods]
+    return without_a_node(pods, observed.now, grace_s) + sum(map(over_quota, observed.twins))
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:

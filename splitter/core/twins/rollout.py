@@ -52,6 +52,7 @@ class Circumstances:
     now: datetime
     grace_s: float
     needed: int  # available before a roll starts: N, or what a freeze holds
+    placeless: int = 0  # replicas of both twins that no node, or no quota, has had room for within the grace
     leaving: bool = False  # surplus pods of a twin are still there, and take the room of a surge
     source_rolls: bool = False  # a StatefulSet that still holds replicas takes one of them itself
     partitions: Mapping[Pool, int] = field(default_factory=dict)  # of StatefulSets: see `partition_of`
@@ -179,7 +180,8 @@ def _exchanging(twin: TwinView) -> str | None:
 
 
 def _becoming_available(where: Circumstances) -> str | None:
-    if where.available >= where.needed:
+    """Return what a roll waits for before it begins: not for replicas without a place."""
+    if where.available + where.placeless >= where.needed:
         return None
     return f"{where.available} of {where.needed} replicas are available"
 
@@ -201,7 +203,8 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     if source.max_surge == 0:  # H63
         share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
         spare = where.available - floor_of(source.replicas, 0, source.max_unavailable)
-        allowed = min(share, max(unavailable, spare))
+        # Those that are missing count among the unavailable (H64), and are none of those that serve.
+        allowed = max(min(share, unavailable), min(share, spare) + unavailable)
         if allowed > 0:
             return _roll(pool, twin, 0, allowed)
     surge = min(source.max_surge, where.headroom)
@@ -243,24 +246,47 @@ def kept_numbers(twin: TwinView) -> tuple[int, int]:
     return twin.max_surge, min(twin.max_unavailable, max(0, twin.spec_replicas - _serving(twin)))
 
 
-def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
-    """Fall back to what the source's own strategy allows when surge pods cannot be placed, or made (H64)."""
+def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | Note | None:
+    """Fall back to what the source's own strategy allows when surge pods cannot be placed, or made (H64).
+
+    Kubernetes counts the replicas that are missing already among its `maxUnavailable`, so they are added to
+    what may go. If they come up in the middle of the roll, as many more may go: then as many more serve.
+    """
     source = where.source
     spare = where.available - (source.replicas - source.max_unavailable)
     for pool in order:
         twin = pair[pool]
-        share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
-        share = min(share, source.max_unavailable, spare)
-        why = _without_place(twin, where)
         # A twin of few has as many surge replicas as it is to have: those of the old template tell.
         mid_roll = any(rs.spec_replicas for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
-        if mid_roll and why and twin.max_unavailable == 0 and share > 0:
+        why = _without_place(twin, where) if mid_roll and twin.first_ordinal is None else ""
+        if not why or _is_coming_up(twin):
+            continue
+        share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
+        share = min(share, spare, max(source.max_unavailable, where.available - source.replicas))
+        allowed = share + max(0, twin.spec_replicas - _serving(twin))
+        if share > 0 and allowed > twin.max_unavailable:
             message = (
                 f"{twin.name}: {why};"
-                f" going on with maxUnavailable {share}, as the source's own strategy allows"
+                f" going on with maxUnavailable {allowed}, as the source's own strategy allows"
             )
-            return Roll(pool, twin.max_surge, share, Note(Reason.ROLLING, message, warning=True))
+            return Roll(pool, twin.max_surge, allowed, Note(Reason.ROLLING, message, warning=True))
+        if share <= 0:
+            return _held(
+                twin,
+                f"{why}, and none of the {where.available} available replicas may go, since the source's"
+                f" maxUnavailable {source.max_unavailable} keeps {source.replicas - source.max_unavailable}."
+                f" It goes on when {pool} has room for one more, or with a larger maxUnavailable",
+            )
     return None
+
+
+def _is_coming_up(twin: TwinView) -> bool:
+    """Whether a replica of the new template has a node and is not ready: it is the next to serve."""
+    new = (rs.pods for rs in twin.replica_sets if rs.template_hash == twin.template_hash)
+    placed = {NodeStatus.SOUND, NodeStatus.UNSEEN}
+    return any(
+        pod.counts and pod.node_status in placed and pod.ready_since is None for pods in new for pod in pods
+    )
 
 
 def _without_place(twin: TwinView, where: Circumstances) -> str:

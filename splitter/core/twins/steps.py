@@ -347,6 +347,7 @@ def _roll(
         now=this.observed.now,
         grace_s=this.policy.grace_s,
         needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,
+        placeless=replica_moves.placeless(this.observed, this.policy.grace_s),
         leaving=replica_moves.lags(on_demand) or replica_moves.lags(spot),
         partitions={pool: partition_of(this.source, this.policy, pool) for pool in Pool},
         source_rolls=replica_moves.source_rolls(this.observed),
