@@ -9,7 +9,7 @@ from splitter.core.evictions import BudgetView
 from splitter.core.hot_nodes import HotNodes
 from splitter.core.keyed import Edit
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal, Reach, Runs
+from splitter.core.placeable import EvictionRefusal, OneNodeClaim, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
 from splitter.core.stateful import StatefulView
@@ -333,7 +333,7 @@ class RelatedObjects:
     taken_claims: Mapping[Pool, tuple[int, str]] = field(default_factory=dict)  # replicas below it, its name
     autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
     untolerant_autoscaler: str = ""  # one aimed at the source that loses its tolerance while it is split
-    one_node_claim: str = ""  # a volume of the template that only one node may mount at a time
+    one_node_claim: OneNodeClaim | None = None  # of the template: two pools cannot mount it
     scaled_by: str = ""  # an autoscaler aimed at a StatefulSet: at 0 it stops, or acts on nothing
     unplaceable: str = ""  # why the API server places no pods of StatefulSets
     reach: Mapping[int, Reach] = field(default_factory=dict)  # of a StatefulSet's pods, by ordinal

@@ -45,6 +45,14 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
+class OneNodeClaim:
+    """A PersistentVolumeClaim that one node may mount at a time, or even one pod."""
+
+    name: str
+    one_pod: bool = False  # ReadWriteOncePod
+
+
+@dataclass(frozen=True, slots=True)
 class EvictionRefusal:
     """What the API server answered to an eviction: a PodDisruptionBudget stands in its way."""
 

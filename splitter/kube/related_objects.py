@@ -14,13 +14,15 @@ from splitter.core.labels_annotations import ANNOTATION_MODE, LABEL_POOL, twin_n
 from splitter.core.model import Pool, RelatedObjects, SourceView
 from splitter.core.names import Key, is_name
 from splitter.core.nodes.facts import NodeState
+from splitter.core.placeable import OneNodeClaim
 from splitter.kube import paths
 from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.volumes import reach_of, taken_claims
 from splitter.kube.workload_autoscalers import Autoscaler
 
-_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
+_ONE_POD = "ReadWriteOncePod"
+_ONE_NODE = frozenset({"ReadWriteOnce", _ONE_POD})
 
 
 async def look_around(
@@ -102,11 +104,11 @@ async def _taken_names(client: Reader, key: Key, names: Iterable[str]) -> tuple[
     return tuple(taken)
 
 
-async def _one_node_claim(client: Reader, namespace: str, source: SourceView) -> str:
+async def _one_node_claim(client: Reader, namespace: str, source: SourceView) -> OneNodeClaim | None:
     """Return a claim of the pod template that only one node may mount, and the pods of both twins need."""
     for name in filter(is_name, source.claims):  # no claim is called otherwise, and nobody may ask for more
         raw = await client.find(paths.claims(namespace).of(name))
         modes = set(raw["spec"].get("accessModes") or ()) if raw else set()
         if modes and modes <= _ONE_NODE:
-            return name
-    return ""
+            return OneNodeClaim(name, one_pod=modes == {_ONE_POD})
+    return None

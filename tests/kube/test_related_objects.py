@@ -8,6 +8,7 @@ from builders import NOW, free_source
 from kube.raw import Raw, deployment, metadata
 from kube.server import Script, connected, json, refusal
 from splitter.core.model import RelatedObjects, SourceView
+from splitter.core.placeable import OneNodeClaim
 from splitter.kube.parse import source as parse_source
 from splitter.kube.related_objects import look_around
 from splitter.kube.workload_autoscalers import WorkloadAutoscalers
@@ -117,10 +118,10 @@ class TestClaims:
         """Both modes that keep a volume on one node; one mode more and it may be shared."""
         mounts = free_source(claims=("uploads",))
         for modes, one in (
-            (("ReadWriteOnce",), "uploads"),
-            (("ReadWriteOncePod",), "uploads"),
-            (("ReadWriteOnce", "ReadWriteMany"), ""),
-            (("ReadOnlyMany",), ""),
+            (("ReadWriteOnce",), OneNodeClaim("uploads")),
+            (("ReadWriteOncePod",), OneNodeClaim("uploads", one_pod=True)),
+            (("ReadWriteOnce", "ReadWriteMany"), None),
+            (("ReadOnlyMany",), None),
         ):
             there = {f"{CLAIMS}/uploads": claim("uploads", *modes)}
             assert (await seen(there, mounts)).one_node_claim == one

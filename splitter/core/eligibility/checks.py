@@ -65,14 +65,21 @@ def autoscaler_on_twin(observed: Observation, source: SourceView, _: Policy) -> 
 
 
 def one_node_volume(observed: Observation, source: SourceView, _: Policy) -> Note | None:
-    """Object to a volume that pods on a second node would wait for."""
+    """Object to a volume that the replica of a move cannot mount beside the old one (H15).
+
+    A new replica is made before an old one goes, on a node of the other pool, also of a single replica and
+    with maxSurge 0.
+    """
     claim = observed.related.one_node_claim
-    if not claim or (source.replicas <= 1 and not source.max_surge):
+    if claim is None:
         return None
+    mode, why = "ReadWriteOnce", "a pod on a second node never starts"
+    if claim.one_pod:
+        mode, why = "ReadWriteOncePod", "a second pod is never scheduled"
     return by_another(
         Reason.VOLUME_READ_WRITE_ONCE,
-        f"all replicas mount the volume claim {claim}, which is ReadWriteOnce: pods on a second node would"
-        f" never start; use a ReadWriteMany claim, or leave this {source.key.kind} on its node",
+        f"each replica mounts the volume claim {claim.name}, which is {mode}: {why}, and every move needs two"
+        f" pods, one in each pool; use a ReadWriteMany claim, or leave this {source.key.kind} on its node",
     )
 
 

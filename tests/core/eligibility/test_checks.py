@@ -11,6 +11,7 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_MANIFEST_BYTES
 from splitter.core.model import Note, RelatedObjects
 from splitter.core.names import STATEFUL_SET
+from splitter.core.placeable import OneNodeClaim
 from splitter.core.reasons import Reason, VerdictCause
 
 
@@ -35,21 +36,25 @@ def test_a_foreign_object_under_a_twins_name() -> None:
 class TestOneNodeVolume:
     """All replicas of a Deployment share its claims, and twins never share a node."""
 
-    AROUND = RelatedObjects(one_node_claim="uploads")
+    AROUND = RelatedObjects(one_node_claim=OneNodeClaim("uploads"))
 
     def test_is_refused(self) -> None:
         """With the claim's name and the remedy."""
         refused = refusal(observation(related=self.AROUND), free_source(), Policy(), ())
         assert refused is not None
         assert refused.reason is Reason.VOLUME_READ_WRITE_ONCE
-        assert "uploads" in refused.message
+        assert "uploads, which is ReadWriteOnce: a pod on a second node never starts" in refused.message
         assert "ReadWriteMany" in refused.message
 
-    @pytest.mark.parametrize(("replicas", "surge", "refused"), [(1, 1, True), (2, 0, True), (1, 0, False)])
-    def test_only_where_two_pods_exist_at_a_time(self, replicas: int, surge: int, refused: bool) -> None:
-        """A single replica that goes before its replacement comes may take its volume along."""
+    @pytest.mark.parametrize("one_pod", [True, False])
+    @pytest.mark.parametrize(("replicas", "surge"), [(1, 1), (2, 0), (1, 0), (0, 0)])
+    def test_whatever_count_and_surge(self, replicas: int, surge: int, *, one_pod: bool) -> None:
+        """A move makes the new replica first, also of a single one without surge: it waits for ever."""
+        around = RelatedObjects(one_node_claim=OneNodeClaim("uploads", one_pod=one_pod))
         lone = free_source(replicas, max_surge=surge, max_unavailable=1)
-        assert (refusal(observation(related=self.AROUND), lone, Policy(), ()) is not None) is refused
+        refused = refusal(observation(related=around), lone, Policy(), ())
+        assert refused is not None
+        assert ("a second pod is never scheduled" in refused.message) is one_pod
 
 
 def test_a_controller_that_would_undo_it() -> None:

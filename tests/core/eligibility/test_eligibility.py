@@ -8,6 +8,7 @@ from builders import free_source, observation, source
 from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import RelatedObjects
+from splitter.core.placeable import OneNodeClaim
 from splitter.core.reasons import Reason
 
 
@@ -43,7 +44,7 @@ class TestWhileSplit:
                 RelatedObjects(autoscaled_twin="HorizontalPodAutoscaler/web-spot"),
                 Reason.AUTOSCALER_ON_TWIN,
             ),
-            ({}, RelatedObjects(one_node_claim="uploads"), Reason.VOLUME_READ_WRITE_ONCE),
+            ({}, RelatedObjects(one_node_claim=OneNodeClaim("uploads")), Reason.VOLUME_READ_WRITE_ONCE),
         ],
     )
     def test_is_reported(self, fields: dict[str, Any], around: RelatedObjects, reason: Reason) -> None:

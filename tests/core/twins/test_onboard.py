@@ -9,6 +9,7 @@ from core.one_reconcile import ATTACHED, DEFAULTS, at_rest, kinds, planned
 from splitter.core.actions import EnsureSplit, Park, SetOwnershipMark, SetPaused
 from splitter.core.handover import Step
 from splitter.core.model import Attachment, Note, Pool, RelatedObjects
+from splitter.core.placeable import OneNodeClaim
 from splitter.core.plan import Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State, VerdictCause
@@ -40,7 +41,10 @@ class TestTaking:
         [
             ({"denied": DENIED}, Reason.WRITE_DENIED),
             ({"related": RelatedObjects(taken_names=("web-spot",))}, Reason.TWIN_NAME_TAKEN),
-            ({"related": RelatedObjects(one_node_claim="uploads")}, Reason.VOLUME_READ_WRITE_ONCE),
+            (
+                {"related": RelatedObjects(one_node_claim=OneNodeClaim("uploads"))},
+                Reason.VOLUME_READ_WRITE_ONCE,
+            ),
         ],
     )
     def test_what_others_mend_is_looked_at_again(self, around: dict[str, object], reason: Reason) -> None:
