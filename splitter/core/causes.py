@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
-from splitter.core.model import PodView, Trouble, TwinView
+from splitter.core.model import PodView, Trouble, TwinView, seconds_between
 from splitter.core.nodes.facts import Health, NodeState
 from splitter.core.nodes.fit import NodeTerm, PodRequest, asks_for, may_run_on, repels
 from splitter.core.nodes.spot_supply import lasts
@@ -228,6 +228,21 @@ def is_cut_off(pod: PodView, now: datetime, grace_s: float) -> bool:
     """
     reason = pod.trouble.reason if pod.trouble is not None else None
     return pod.ordinal is not None and reason is Reason.VOLUME_ZONE_CONFLICT and pod.is_stuck(now, grace_s)
+
+
+def why_unready(pod: PodView, now: datetime, grace_s: float) -> str:
+    """Return what holds up a pod that is not ready; empty: it may be ready in a moment.
+
+    What kubelet or scheduler say of it counts at once, the lack of a node or of readiness after the grace.
+    """
+    if pod.trouble is not None:
+        return pod.trouble.detail
+    unbound_since = pod.unschedulable_since or pod.created
+    if pod.node is None and unbound_since is not None and seconds_between(unbound_since, now) > grace_s:
+        return "it finds no node"
+    if pod.unready_since is not None and seconds_between(pod.unready_since, now) > grace_s:
+        return f"it has a node, and is not ready since {pod.unready_since.astimezone(UTC):%H:%M:%SZ}"
+    return ""
 
 
 def without_a_node(pods: Iterable[PodView], now: datetime, grace_s: float) -> int:

@@ -163,10 +163,9 @@ class PodView:
 
     @property
     def is_to_be_replaced(self) -> bool:
-        """Whether it goes with its node, and who comes in its place has to be asked for.
+        """Whether it goes with its node, and what comes in its place has to be asked for.
 
-        A ReplicaSet makes another one as soon as it ends; a StatefulSet waits for its name, which is not free
-        before a kubelet has ended it, or its Node is gone and believed to be.
+        A ReplicaSet makes another one as soon as it ends; a StatefulSet waits until its name is free.
         """
         if self.ordinal is not None:
             return self.going and not self.finished
@@ -289,7 +288,8 @@ class SourceView:
     recreate: bool = False
     releasable: bool = True  # its selector has a positive term
     controller: str | None = None  # the kind/name that controls it
-    rollout_complete: bool = True
+    rollout_complete: bool = True  # all of its pods have its template; some may be missing or not ready
+    all_available: bool = True
     rollout: str = ""
     claims: tuple[str, ...] = ()  # the PersistentVolumeClaims that its pod template names
     one_a_node: str = ""  # what lets only one of its pods stand on a node

@@ -87,7 +87,7 @@ def with_troubles(
 
     Who has a node is not called stuck before it takes longer than any replica there that was seen to start.
     """
-    notes = troubles(observed, grace_s, starts)
+    notes = troubles(observed, grace_s, starts, at_home=plan.state is not State.REFUSED)
     plan = looked_at_again(replace(plan, troubles=notes), _next_due_s(observed, _Limits(grace_s, starts)))
     if not notes or plan.actions or plan.verdict.reason is notes[0].reason:
         return plan
@@ -114,14 +114,20 @@ class _Limits:
         return max(self.grace_s, slowest_s(self.starts, on_spot=pod.on_spot))
 
 
-def troubles(observed: Observation, grace_s: float, starts: StartTimes = NOTHING_LEARNED) -> tuple[Note, ...]:
-    """Return one sentence a holder and cause, the gravest first; empty when only nodes are missing."""
+def troubles(
+    observed: Observation, grace_s: float, starts: StartTimes = NOTHING_LEARNED, *, at_home: bool = True
+) -> tuple[Note, ...]:
+    """Return one sentence a holder and cause, the gravest first; empty when only nodes are missing.
+
+    `at_home`: also of pods that the source still owns.
+    """
     limits = _Limits(grace_s, starts)
     notes: list[tuple[int, Note]] = []
     for twin in observed.twins:
         notes += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, limits)
-    for parked in observed.attached_as(Attachment.PARKED):
-        notes += _of_holder(parked.name, [parked], None, observed.now, limits)
+    for own in observed.replica_sets:
+        if own.attachment is Attachment.PARKED or at_home:
+            notes += _of_holder(own.name, [own], None, observed.now, limits)
     return tuple(note for _, note in sorted(notes, key=lambda one: one[0]))
 
 

@@ -435,7 +435,8 @@ def _source(quorum: Quorum) -> SourceView:
         annotations={**source.annotations, "splitter.io/mode": "twins"},
         selector_keys=("app",),
         manifest_json=json.dumps({"template": source.template}),
-        rollout_complete=observed and source.status_available == source.replicas,
+        rollout_complete=observed,
+        all_available=source.status_available == source.replicas,
         stateful=StatefulView(
             spec_replicas=source.replicas,
             status_replicas=source.status_replicas,

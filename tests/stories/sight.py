@@ -100,7 +100,8 @@ def _source(source: Deployment) -> SourceView:
             {"template": source.template, "spec": {"template": {"metadata": {"labels": {APP: "web"}}}}}
         ),
         paused_by_us=source.paused_by_us,
-        rollout_complete=observed and all(count == source.replicas for count in counts),
+        rollout_complete=observed and counts[0] == counts[2] <= source.replicas,
+        all_available=counts[1] == source.replicas,
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {source.replicas} wanted",
     )
 

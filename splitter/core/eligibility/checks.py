@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from splitter.core.causes import why_unready
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, SourceView
@@ -89,9 +90,32 @@ def rollout_in_progress(_: Observation, source: SourceView, __: Policy) -> Note 
         return None
     return Note(
         Reason.ROLLOUT_IN_PROGRESS,
-        f"a rollout is in progress ({source.rollout}); it is split when updated, available and all"
-        f" replicas are {source.replicas}",
+        f"a rollout is in progress ({source.rollout}); it is split when all of its pods are of one template",
         quiet=True,
+    )
+
+
+def replicas_starting(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
+    """Let replicas start that may be ready in a moment; one that is held up keeps nothing waiting (H13)."""
+    if source.all_available:
+        return None
+    pods = [pod for rs in observed.replica_sets for pod in rs.pods if pod.counts]
+    unready = {
+        pod.name: why_unready(pod, observed.now, policy.grace_s) for pod in pods if pod.ready_since is None
+    }
+    starting = sorted(name for name, why in unready.items() if not why)
+    missing = max(0, source.replicas - len(pods) - sum(rs.refused for rs in observed.replica_sets))
+    if source.stateful is not None and any(unready.values()):
+        missing = 0  # OrderedReady: the members behind one that is held up are not made
+    if not starting and not missing:
+        return None
+    example = f" (pod {starting[0]})" if starting else ""
+    return Note(
+        Reason.WAITING_FOR_REPLICAS,
+        f"{len(starting) + missing} of {source.replicas} replicas are starting{example}; it is split when all"
+        f" are ready, or known to be held up, at the latest after the grace of {policy.grace_s:g} s",
+        quiet=True,
+        cause=VerdictCause.ON_THE_WAY,
     )
 
 

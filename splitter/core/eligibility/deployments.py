@@ -95,6 +95,7 @@ CHECKS: tuple[checks.Check, ...] = (
     checks.autoscaler_on_twin,
     checks.one_node_volume,
     checks.rollout_in_progress,
+    checks.replicas_starting,
     checks.denied,
 )
 # What is ours already is paused, rolled and named by us: only these still say something.

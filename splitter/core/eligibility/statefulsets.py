@@ -106,6 +106,7 @@ CHECKS: tuple[checks.Check, ...] = (
     checks.autoscaler_on_twin,
     checks.one_node_volume,
     checks.rollout_in_progress,
+    checks.replicas_starting,
     checks.denied,
 )
 # It stands at 0 and is named by us: only these still say something.

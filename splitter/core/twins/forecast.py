@@ -17,7 +17,8 @@ _MINUTES_FROM_S = 120
 
 def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: Tuning) -> str:
     """Return how many running pods stay, how many move afterwards, where to, and in about which time."""
-    pods = [pod for rs in observed.attached_as(Attachment.ATTACHED) for pod in rs.pods if pod.counts]
+    sets = observed.attached_as(Attachment.ATTACHED)
+    pods = [pod for rs in sets for pod in rs.pods if pod.counts and pod.node is not None]
     spot = sum(pod.on_spot for pod in pods)
     wanted = source.replicas - base_replicas(source.replicas, policy)
     moving = abs(wanted - spot)

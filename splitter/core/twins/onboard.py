@@ -7,6 +7,7 @@ replicas.
 from collections.abc import Iterable
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
+from splitter.core.causes import why_unready
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
@@ -18,6 +19,8 @@ from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.twins import replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
+
+_LOOKED_AT_AGAIN = frozenset({VerdictCause.ANOTHER_OBJECT, VerdictCause.NAME_TAKEN, VerdictCause.ON_THE_WAY})
 
 
 def nothing(this: PlanInput) -> Plan:
@@ -49,8 +52,8 @@ def consider(this: PlanInput) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        mended_elsewhere = objection.cause in {VerdictCause.ANOTHER_OBJECT, VerdictCause.NAME_TAKEN}
-        again_s = this.rules.look_again_s if mended_elsewhere else None
+        # No event tells that another object has changed, or that a replica has waited long enough.
+        again_s = this.rules.look_again_s if objection.cause in _LOOKED_AT_AGAIN else None
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
@@ -63,10 +66,22 @@ def consider(this: PlanInput) -> Plan:
     expected = forecast(this.observed, this.source, this.policy, this.rules.tuning)
     if this.source.stateful is not None:
         expected = "each pod is replaced once"
-    note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; {expected}")
+    message = f"taking over {this.source.replicas} replicas; {expected}{_held_up(this)}"
+    note = Note(Reason.TAKEN_OVER, message)
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))
     return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, requeue_after_s=AT_ONCE_S)
+
+
+def _held_up(this: PlanInput) -> str:
+    """Say which replicas are taken over as they are, and what holds them up; empty where all are ready."""
+    sets = this.observed.replica_sets
+    unready = [pod for rs in sets for pod in rs.pods if pod.counts and pod.ready_since is None]
+    refused = [rs.refusal.detail for rs in sets if rs.refused and rs.refusal is not None]
+    now, grace_s = this.observed.now, this.policy.grace_s
+    whys = [*refused, *(f"pod {pod.name}: {why_unready(pod, now, grace_s)}" for pod in unready)]
+    count = len(unready) + sum(rs.refused for rs in sets)
+    return f"; taken over though not ready: {count} ({whys[0]})" if whys else ""
 
 
 def _reported(this: PlanInput, why: Note) -> tuple[Action, ...]:

@@ -226,7 +226,9 @@ def source(raw: Raw) -> SourceRecord:
         recreate=spec.get("strategy", {}).get("type") == "Recreate",
         releasable=bool(selector_keys),
         controller=f"{controlling['kind']}/{controlling['name']}" if controlling else None,
-        rollout_complete=observed and one_revision and all(count == replicas for count in counts),
+        # What is fully updated does not roll, whatever keeps a replica from being ready.
+        rollout_complete=observed and one_revision and counts[0] == counts[2] <= replicas,
+        all_available=counts[1] == replicas,
         claims=_claims(spec["template"].get("spec", {})),
         one_a_node=_one_a_node(spec["template"]),
         revisions_kept=count(spec, "revisionHistoryLimit", 10),

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from builders import KEY, free_source, observation
+from builders import KEY, ago, free_source, observation, pod, pods, replica_set
 from splitter.core.eligibility import refusal
-from splitter.core.eligibility.checks import autoscaler_on_twin, controlled_by_another
+from splitter.core.eligibility.checks import autoscaler_on_twin, controlled_by_another, replicas_starting
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_MANIFEST_BYTES
-from splitter.core.model import Note, RelatedObjects
+from splitter.core.model import Attachment, NodeStatus, Note, PodView, RelatedObjects, Trouble
 from splitter.core.names import STATEFUL_SET
 from splitter.core.placeable import OneNodeClaim
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.stateful import StatefulView
 
 
 def test_a_rollout_in_progress_only_waits() -> None:
@@ -22,6 +23,65 @@ def test_a_rollout_in_progress_only_waits() -> None:
     assert refused.reason is Reason.ROLLOUT_IN_PROGRESS
     assert "3 updated" in refused.message
     assert not refused.warning
+
+
+class TestReplicasThatAreNotReady:
+    """What is fully updated is taken over: only what may be ready in a moment is waited for."""
+
+    GRACE_S = Policy().grace_s
+    IMAGE = Trouble(Reason.IMAGE_PULL_FAILED, "no such image")
+
+    def said(self, *unready: PodView, spec: int = 3, refused: Trouble | None = None) -> Note | None:
+        """Return what is said of a Deployment with two ready pods and these."""
+        own = replica_set(
+            "web-h1", spec, [*pods(2), *unready], attachment=Attachment.ATTACHED, refusal=refused
+        )
+        return refusal(observation(sets=[own]), free_source(spec, all_available=False), Policy(), ())
+
+    @pytest.mark.parametrize(
+        "unready",
+        [
+            pod("late", NodeStatus.UNBOUND, unschedulable_since=ago(GRACE_S + 1)),
+            pod("unseen", NodeStatus.UNBOUND),  # by its own scheduler, which says nothing
+            pod("ill", ready=False, trouble=IMAGE, unready_since=ago(1)),
+            pod("slow", ready=False, unready_since=ago(GRACE_S + 1)),
+        ],
+        ids=lambda one: one.name,
+    )
+    def test_one_that_is_held_up_keeps_nothing_waiting(self, unready: PodView) -> None:
+        """It may be so for ever, and its cause is named once it is split."""
+        assert self.said(unready) is None
+
+    @pytest.mark.parametrize(
+        "unready",
+        [
+            pod("new", NodeStatus.UNBOUND, created=ago(1)),
+            pod("pending", NodeStatus.UNBOUND, unschedulable_since=ago(GRACE_S - 1)),
+            pod("starting", ready=False, unready_since=ago(GRACE_S - 1)),
+        ],
+        ids=lambda one: one.name,
+    )
+    def test_one_that_starts_is_waited_for(self, unready: PodView) -> None:
+        """No rollout is said to go on; the replica is named, and how long it has."""
+        said = self.said(unready)
+        assert said is not None
+        assert (said.reason, said.warning) == (Reason.WAITING_FOR_REPLICAS, False)
+        assert f"1 of 3 replicas are starting (pod {unready.name})" in said.message
+        assert "180 s" in said.message
+        assert said.cause is VerdictCause.ON_THE_WAY, "it is looked at again by time"
+
+    def test_one_that_is_not_made(self) -> None:
+        """In a moment it may be; where the API server refuses it, nobody waits."""
+        assert (said := self.said()) is not None
+        assert "1 of 3 replicas are starting;" in said.message
+        assert self.said(refused=Trouble(Reason.PODS_REFUSED, "serviceaccount not found")) is None
+
+    def test_members_behind_one_that_is_held_up(self) -> None:
+        """OrderedReady makes none of them before it is ready."""
+        held_up = pod("db-1", ready=False, trouble=self.IMAGE, ordinal=1)
+        itself = replica_set("db", 5, [pod("db-0", ordinal=0), held_up])
+        members = free_source(5, all_available=False, stateful=StatefulView(5, 5, 1, ago(9)))
+        assert replicas_starting(observation(sets=[itself]), members, Policy()) is None
 
 
 def test_a_foreign_object_under_a_twins_name() -> None:

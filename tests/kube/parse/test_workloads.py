@@ -209,10 +209,17 @@ class TestSources:
 
     @pytest.mark.parametrize(
         ("counts", "complete"),
-        [((4, 4, 4), True), ((3, 4, 4), False), ((4, 3, 4), False), ((4, 4, 5), False)],
+        [
+            ((4, 4, 4), True),
+            ((3, 4, 4), False),
+            ((4, 3, 4), True),
+            ((3, 3, 3), True),
+            ((4, 4, 5), False),
+            ((5, 5, 5), False),
+        ],
     )
     def test_rollout(self, counts: tuple[int, int, int], complete: bool) -> None:
-        """A rollout is complete when updated, available and all replicas are N."""
+        """Nothing rolls where all pods are updated and no more than N, available or not."""
         updated, available, total = counts
         status = {
             "observedGeneration": 1,
@@ -222,6 +229,7 @@ class TestSources:
         }
         view = parse.source(deployment(status=status)).view
         assert view.rollout_complete is complete
+        assert view.all_available is (available == 4)
         assert view.rollout == f"{updated} updated, {available} available, {total} in all, 4 wanted"
 
     def test_rollout_not_yet_observed(self) -> None:
