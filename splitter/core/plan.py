@@ -165,7 +165,7 @@ def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
     if plan.verdict.cause is VerdictCause.RELIEF:  # by choice, so it waits as well
         plan = replace(plan, actions=(), notes=(), relief=None, rebalance=None)
     note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
-    state = _undone(plan, observed) if plan.raises != plan.actions else plan.rebalance
+    state = undone(plan, observed) if plan.raises != plan.actions else plan.rebalance
     kept = as_written(replace(plan, actions=plan.urgent, rebalance=state), observed, plan.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
     # What somebody has undone is not written again, so it is no conflict once more.
@@ -180,8 +180,8 @@ def remembered(plan: Plan, observed: Observation) -> SplitStatus:
     return replace(before, rebalance=plan.rebalance.unwritten(before.rebalance))
 
 
-def _undone(plan: Plan, observed: Observation) -> RebalanceState | None:
-    """Return what is remembered of a plan whose raises alone are written: no step, no move, no pod's end."""
+def undone(plan: Plan, observed: Observation) -> RebalanceState | None:
+    """Return what is remembered of a plan of which at most raises are written: no step, move or pod's end."""
     if plan.rebalance is None:
         return None
     known = observed.rebalance

@@ -38,6 +38,7 @@ from splitter.core.plan import (
     held_as_it_is,
     in_part,
     looked_at_again,
+    undone,
 )
 from splitter.core.reasons import Reason, State
 from splitter.core.start_times import gap_note, learned, with_learned
@@ -299,7 +300,7 @@ def _only_reported(this: PlanInput, planned: Plan) -> Plan:
         verdict=verdict,
         actions=actions,
         notes=(),
-        rebalance=None,
+        rebalance=undone(replace(planned, actions=lets_down), this.observed),  # a loss is one all the same
         relief=None,
         write_conflict=False,
     )

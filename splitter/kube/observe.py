@@ -35,6 +35,7 @@ from splitter.core.nodes.spot_supply import Blocked
 from splitter.core.placeable import UNPLACEABLE_AGAIN_S
 from splitter.core.placement.reservations import placeholder_manifest
 from splitter.core.reasons import State
+from splitter.core.split_status import RebalanceState
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
 from splitter.kube.cache import Cache
@@ -363,5 +364,8 @@ def _attachment(record: ReplicaSetRecord, source: SourceView) -> Attachment:
 
 def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -> bool:
     """Whether `decide` may look at the room: the count walks all spot nodes, so not in each reconcile."""
-    lost = split is not None and split.status.rebalance.lost
-    return bool(blocked) or (spot is not None and (lost or spot.is_losing or bool(spot.strays)))
+    if blocked or spot is None:
+        return bool(blocked)
+    known = split.status.rebalance if split is not None else RebalanceState()
+    out = known.lost or (known.short_since is not None and not spot.spec_replicas)
+    return out or spot.is_losing or bool(spot.strays)

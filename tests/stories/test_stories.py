@@ -394,6 +394,36 @@ class TestSpot:
         assert story.reason() == "SpotLost"
         keep(story, "notice-drain")
 
+    def test_scaled_to_0_in_an_outage(self) -> None:
+        """What is known of spot before is known after: on-demand takes all at once."""
+        story = split("All spot nodes vanish; scaled to 0 for the night, and up while spot is still out")
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(30)
+        story.scale(0)
+        story.wait(36_000)
+        story.scale(10)
+        story.wait(15)
+        assert story.available() == 10
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        story.add_spot("spot-d", "spot-e", "spot-f")
+        story.wait(3600)
+        assert not unsettled(story.cluster, on_demand=4)
+        story.scale(0)
+        story.wait(600)
+        story.scale(10)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 4
+        keep(story, "scaled-to-0-in-an-outage")
+
+    def test_a_loss_while_nothing_is_written(self) -> None:
+        """Dry-run reports a loss, and remembers it: afterwards it is covered without the grace."""
+        story = split("All spot nodes vanish in a dry-run")
+        story.annotate(dry_run="true")
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(120)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 4
+        story.annotate(dry_run=None)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+
     def test_notice_on_an_on_demand_node(self) -> None:
         """Its replicas are replaced within on-demand, before it goes, and spot is not distrusted."""
         story = split("Notice on an on-demand node, then its loss")

@@ -7,8 +7,9 @@ Nothing here reads a clock or a cluster, and nothing here knows about templates 
 no counts to write and asks `losses` and `rests_until` only: what was lost, how long spot has to stand until
 it is trusted, and when it is asked for again.
 
-`model` holds the words, `steps` the four steps (losses, credits, on-demand, spot), `barren` until when spot
-rests that earns nothing, `cause` why they are so, `sentences` what people read, `decide` puts them in order.
+`model` holds the words, `steps` the four steps (losses, credits, on-demand, spot), `outage` whether spot
+still cannot be had, `barren` until when spot rests that earns nothing, `cause` why they are so, `sentences`
+what people read, `decide` puts them in order.
 Source: R20 to R49.
 """
 

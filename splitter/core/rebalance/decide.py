@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note
-from splitter.core.rebalance import steps
+from splitter.core.rebalance import outage, steps
 from splitter.core.rebalance.cause import Cause, cause_of
 from splitter.core.rebalance.model import RebalanceInput, Tuning
 from splitter.core.rebalance.sentences import explain
@@ -48,7 +48,7 @@ def decide(
     """
     observed = observed.within_spec()
     state = steps.losses(observed, policy, steps.remembering(observed, state.not_after(observed.now)), tuning)
-    figures = steps.credit(observed, policy, steps.widen(observed, state, tuning), tuning)
+    figures = steps.credit(observed, policy, outage.widen(observed, policy, state, tuning), tuning)
     on_demand, spot = _replicas(figures)
     if on_demand < observed.on_demand_spec:
         figures = replace(figures, state=replace(figures.state, last_step=observed.now))
@@ -80,7 +80,7 @@ def _requeue_after_s(figures: steps.Figures, on_demand: int) -> float | None:
     timers = []
     if observed.cover and state.short_since is not None and not figures.probing:
         timers.append((state.short_since, policy.grace_s))
-    if figures.probing and state.last_loss is not None:
+    if figures.probing and state.last_loss is not None and observed.spot_ready < figures.want:
         timers.append((state.last_loss, tuning.settle_s))
     if state.cover_since is not None:
         timers.append((state.cover_since, figures.release_s))

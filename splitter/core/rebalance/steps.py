@@ -13,6 +13,7 @@ from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance.barren import is_barren, rests_until
 from splitter.core.rebalance.model import RELEASE_S, RebalanceInput, Tuning, with_changes
+from splitter.core.rebalance.outage import is_lost, is_settling, is_short, short_since
 from splitter.core.split_status import RebalanceState
 
 CHARGED_MAX = 256
@@ -152,7 +153,6 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     A loss is a node, not a pod: a pod that ends on a healthy node (rollout, eviction, out of memory)
     says nothing about spot.
     """
-    want = observed.desired - base_replicas(observed.desired, policy)
     lost_nodes = set(observed.lost_node_uids)
     known = lost_nodes & set(state.charged)
     unknown = lost_nodes - known  # R22
@@ -175,7 +175,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             state,
             soak_s=None if quiet else state.soak_s,
             up_since=state.up_since or min(observed.spot_ready_since, default=None),
-            lost=state.lost and not (observed.spot_ready >= want and not observed.spot_doomed),
+            lost=is_lost(observed, policy, state, tuning),
         )
     if newly_lost:
         state = replace(
@@ -192,9 +192,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
         charged=tuple(sorted(charged)),
         uncharged=len(lost_nodes) - len(charged),
         proven=state.proven or observed.spot_has_stood(state.last_loss, state.soak(policy.soak_s)),
-        short_since=_since(
-            observed.spot_accounted < want, state.short_since, observed.spot_pending_since or observed.now
-        ),
+        short_since=short_since(observed, policy, state, tuning),
         cover_since=_since(
             observed.spot_doomed > 0 and observed.spot_ready + observed.on_demand_ready >= observed.desired,
             state.cover_since,
@@ -276,18 +274,6 @@ def on_demand_replicas(figures: Figures) -> int:
     return spec - min(surplus, step, spare + free)
 
 
-def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
-    """Step 4a (R41): double the window when everything last asked for is ready; forget it after the loss."""
-    if not state.lost:
-        return with_changes(state, window=tuning.capacity_probe_replicas, asked=None)
-    ready, window = observed.spot_ready, state.window
-    if state.asked is not None and ready < state.asked:
-        return state
-    if state.asked is not None:
-        window = min(2 * window, max(1, observed.desired))
-    return replace(state, window=window, asked=ready + window)
-
-
 def spot_replicas(figures: Figures, on_demand: int) -> int:
     """Step 4 (R40 to R47): ask for what is wanted, within N + S, and give back only what is spare.
 
@@ -332,19 +318,13 @@ def step_replicas(desired: int, tuning: Tuning) -> int:
     return max(1, ceil(desired * tuning.step_fraction))
 
 
-def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) -> bool:
-    """Say whether spot has placed less than is wanted there for the whole grace."""
-    return state.short_since is not None and observed.age_s(state.short_since) >= policy.grace_s
-
-
 def _ask(figures: Figures, top: int) -> int:
     """Return what is asked of spot before the cap: all while healthy, a window while it is not."""
     observed = figures.observed
     # R40. R45, both pools short: whichever has room first may serve.
     if not figures.probing or observed.on_demand_stuck:
         return top
-    last_loss = figures.state.last_loss
-    settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s  # R42
+    settling = is_settling(observed, figures.state, figures.tuning)
     # No more nodes can be had, but what nobody covers may use the room of those that are there.
     uncovered = observed.desired - observed.spot_ready - figures.need_up > 0
     believed = 0 if settling or (observed.blocked and not uncovered) else observed.fit_spot

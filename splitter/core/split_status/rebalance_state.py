@@ -48,7 +48,7 @@ class RebalanceState(Kept):
     window: int = kept("window", _from_one)
     """w: replicas asked of spot beyond what is ready there, while lost."""
     asked: int | None = kept("asked", values.count)
-    """Ready replicas at which the window doubles."""
+    """Ready replicas at which the window doubles. Fewer prove nothing, however few are wanted (R29)."""
     up_since: datetime | None = kept("upSince", values.instant)
     """When spot came up after the last loss."""
     proven: bool = kept("proven", values.is_true)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import inf
 
 from splitter.core.actions import Action, Scale, SetDeletionCost
+from splitter.core.division import base_replicas
 from splitter.core.floor import available_of, is_rolling
 from splitter.core.handover import Step as HandoverStep
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
@@ -178,6 +179,7 @@ def _busy(
 ) -> str:
     """Return what is more important than a move; empty while nothing is."""
     observed, hot = this.observed, this.observed.hot_nodes
+    base = base_replicas(this.source.replicas, this.policy)
     # Nor is one believed that begins in the future.
     old = not -SKEW_S <= seconds_between(move.at, observed.now) <= 2 * this.rules.relief.cycle_s
     held = ""
@@ -190,7 +192,7 @@ def _busy(
         (this.policy.freeze or this.policy.dry_run, "its counts are to stay as they are"),
         (observed.view_broken, "too many nodes are not ready"),
         (any(one.is_losing for one in observed.twins), "a node under it is going or gone"),
-        (decision.state.lost, "spot was lost"),
+        (decision.state.lost and specs != (base, this.source.replicas - base), "spot was lost"),
         ((decision.on_demand, decision.spot) != specs, "its counts are changed"),
         (is_outdated(this) or any(map(is_rolling, observed.twins)), "it is rolled out"),
         (len(created_since(move, twin.pods)) > 1, "other replicas of it were replaced meanwhile"),

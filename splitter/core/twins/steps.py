@@ -18,7 +18,7 @@ from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import Attachment, NodeStatus, Note, Pool, Rendered, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput, looked_at_again
 from splitter.core.reasons import Reason, State, VerdictCause
-from splitter.core.rebalance import Decision, decide, losses
+from splitter.core.rebalance import Cause, Decision, decide, losses
 from splitter.core.rebalance.inputs import ends_slowly_in_s, rebalance_input
 from splitter.core.split_status import RebalanceState, ReliefStatus
 from splitter.core.twins import move_limit, relief, replica_moves
@@ -290,7 +290,8 @@ def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Twin
         lowered or replica_moves.lags(on_demand) or replica_moves.lags(spot)
     ):
         wanted[spot.name] = spot.spec_replicas
-    calm = not decision.state.lost and not any(pod.serves_but_doomed for pod in on_demand.pods)
+    covers = decision.state.lost and decision.cause is not Cause.DIVIDED
+    calm = not covers and not any(pod.serves_but_doomed for pod in on_demand.pods)
     if decision.on_demand > on_demand.spec_replicas and calm and replica_moves.lags(spot):
         wanted[on_demand.name] = on_demand.spec_replicas
     for twin in (on_demand, spot):
