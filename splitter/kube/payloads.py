@@ -254,7 +254,7 @@ def adopting(source: SourceView, action: do.AdoptPods, owner: Json, kept: Json) 
         "metadata": {
             "name": action.name,
             "namespace": source.key.namespace,
-            "labels": made["metadata"]["labels"],
+            "labels": _labels_of_a_replica_set(made["metadata"]["labels"], owner),
             "annotations": {
                 **history,
                 **{name: str(count) for name, count in zip(_COUNTS, counts, strict=True)},
@@ -277,6 +277,17 @@ def adopting(source: SourceView, action: do.AdoptPods, owner: Json, kept: Json) 
             "template": made,
         },
     }
+
+
+def _labels_of_a_replica_set(labels: Mapping[str, str], owner: Json) -> dict[str, str]:
+    """Return a template's labels, without the one by which ReplicaSets of ours are found if the owner can.
+
+    A template may have it from `commonLabels`. With `parked` a ReplicaSet would be taken for one that is.
+    """
+    selector = owner["spec"]["selector"]
+    terms = {term["key"] for term in selector.get("matchExpressions") or ()}
+    selected = keys.LABEL_SPLIT in {*(selector.get("matchLabels") or {}), *terms}
+    return {key: text for key, text in labels.items() if selected or key != keys.LABEL_SPLIT}
 
 
 def _history(live: Json) -> dict[str, str]:

@@ -384,6 +384,14 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         WAY_BACK,
         lambda s: s.create("replicasets", adopting_like(s, name="evil-1")),
     ),
+    "create a ReplicaSet that adopts and is called parked": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", labelled(adopting_like(s), "parked")),
+    ),
+    "create a ReplicaSet that adopts and is called a twin": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", labelled(adopting_like(s), "twin")),
+    ),
     "create a ReplicaSet that adopts for a StatefulSet": (
         WAY_BACK,
         lambda s: s.create("replicasets", adopting_like(s, kind="StatefulSet")),
@@ -531,6 +539,12 @@ def adopting_like(stage: Stage, name: str = "plain-1", **owned: object) -> JsonO
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": named, "spec": raw["spec"]}
 
 
+def labelled(body: JsonObject, value: str) -> JsonObject:
+    """Return a manifest with the label of ours."""
+    named = body["metadata"]
+    return {**body, "metadata": {**named, "labels": {**named["labels"], "splitter.io/split": value}}}
+
+
 def orphaning(stage: Stage, name: str) -> JsonObject:
     """Return the options of a deletion that leaves the pods of this very ReplicaSet running."""
     content = stage.read("replicasets", name)["metadata"]
@@ -609,6 +623,7 @@ class TestAttempts:
         stage.patch("replicasets", "{attached}", metadata(annotations=retried))
         stage.delete("replicasets", "{attached}", **orphaning(stage, "{attached}"))
         stage.create("replicasets", adopting_like(stage))
+        stage.create("replicasets", labelled(adopting_like(stage), "enabled"))  # as its template has it
         stage.patch("deployments", "web-spot", {"spec": {"paused": True}})
         stage.create("replicasets", parked_like(stage))
         stage.create("pods", _placeholder(stage))

@@ -4,10 +4,10 @@ import pytest
 
 from builders import source
 from kube.raw import Raw, stateful_set, written
-from splitter.core.actions import CreatePlaceholder, SaveReplicas
+from splitter.core.actions import AdoptPods, CreatePlaceholder, SaveReplicas
 from splitter.core.model import Pool
 from splitter.core.names import Key
-from splitter.kube.payloads import placeholder, released, saved_replicas, template_of_revision
+from splitter.kube.payloads import adopting, placeholder, released, saved_replicas, template_of_revision
 
 
 class TestPlaceholder:
@@ -34,6 +34,25 @@ class TestPlaceholder:
         made = placeholder(source(), "uid-split", CreatePlaceholder(Pool.SPOT, "spot/4/abc", "{}"))
         assert made["metadata"]["name"] == "web-placeholder"
         assert made["metadata"]["labels"]["splitter.io/source"] == "web"
+
+
+class TestAdopting:
+    @pytest.mark.parametrize(
+        ("match", "kept"),
+        [
+            ({"matchLabels": {"app": "web"}}, False),
+            ({"matchLabels": {"app": "web", "splitter.io/split": "enabled"}}, True),
+            ({"matchExpressions": [{"key": "splitter.io/split", "operator": "Exists"}]}, True),
+        ],
+    )
+    def test_of_a_template_with_the_label_of_ours(self, match: Raw, kept: bool) -> None:
+        """The ReplicaSet has it only if its owner would let it go without; its pods have it as before."""
+        labels = {"app": "web", "splitter.io/split": "enabled"}
+        template = {"metadata": {"labels": labels}, "spec": {}}
+        owner = {"metadata": {"name": "web", "uid": "u"}, "spec": {"selector": match, "template": template}}
+        made = adopting(source(), AdoptPods("web-h1", None, ("h1",), 2, 3, None), owner, owner)
+        assert ("splitter.io/split" in made["metadata"]["labels"]) is kept
+        assert made["spec"]["template"]["metadata"]["labels"] == {**labels, "pod-template-hash": "h1"}
 
 
 class TestBodies:

@@ -1,14 +1,21 @@
 """What stands in the way of splitting any workload; `deployments` and `statefulsets` have the rest."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from splitter.core.causes import why_unready
+from splitter.core.desired.manifest import mapping_at
+from splitter.core.labels_annotations import PREFIX
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason, VerdictCause
+
+# What Kubernetes itself tells the pods of a Deployment's templates apart by.
+_HASH: Final = "pod-template-hash"
 
 Check = Callable[[Observation, SourceView, Policy], Note | None]
 
@@ -82,6 +89,33 @@ def one_node_volume(observed: Observation, source: SourceView, _: Policy) -> Not
         f"each replica mounts the volume claim {claim.name}, which is {mode}: {why}, and every move needs two"
         f" pods, one in each pool; use a ReadWriteMany claim, or leave this {source.key.kind} on its node",
     )
+
+
+def own_labels_taken(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    """Object to labels of splitter's own on the pods: a ReplicaSet with them is taken for another one (H16).
+
+    `commonLabels` of kustomize and of charts puts the label that asks for the split into all three places.
+    """
+    ours = (_HASH, PREFIX) if source.key.kind == DEPLOYMENT else (PREFIX,)
+    taken = next((name for name in source.pod_labels if name.startswith(ours)), None)
+    if taken is None:
+        return None
+    spec = mapping_at(json.loads(source.manifest_json), "spec")
+    template = mapping_at(mapping_at(mapping_at(spec, "template"), "metadata"), "labels")
+    selected = taken in source.selector_keys or taken not in template
+    places = (("spec.selector", selected), ("spec.template.metadata.labels", taken in template))
+    why = (
+        f"its pods have the label {taken} ({' and '.join(place for place, there in places if there)}), and"
+        " splitter tells pods, ReplicaSets and twins apart by the labels of its own"
+        if taken != _HASH
+        else f"its selector or its pod template names {taken}, by which Kubernetes tells its pods apart"
+    )
+    remedy = "keep it in metadata.labels alone" if taken != _HASH else "take that label off"
+    if selected:
+        remedy += f"; a selector is immutable, so delete the {source.key.kind} and create it again"
+    if taken != _HASH:
+        remedy += " (kustomize: `labels` without includeSelectors and includeTemplates, not `commonLabels`)"
+    return objection(Reason.SELECTOR_NOT_RELEASABLE, f"{why}; {remedy}")
 
 
 def rollout_in_progress(_: Observation, source: SourceView, __: Policy) -> Note | None:

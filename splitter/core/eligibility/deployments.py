@@ -1,13 +1,10 @@
 """What stands in the way of splitting a Deployment."""
 
 from splitter.core.eligibility import checks
-from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_REPLICA_SETS
 from splitter.core.model import Attachment, Note, Observation, SourceView
 from splitter.core.reasons import Reason
-
-_HASH = "pod-template-hash"
 
 
 def _paused_by_user(_: Observation, source: SourceView, __: Policy) -> Note | None:
@@ -61,17 +58,6 @@ def _without_hash(observed: Observation, _: SourceView, __: Policy) -> Note | No
     return None
 
 
-def _own_labels_taken(_: Observation, source: SourceView, __: Policy) -> Note | None:
-    taken = [name for name in (LABEL_POOL, LABEL_SOURCE, _HASH) if name in source.pod_labels]
-    if not taken:
-        return None
-    return checks.objection(
-        Reason.SELECTOR_NOT_RELEASABLE,
-        f"its selector or its pod template names {taken[0]}, by which the pods of its twins are told apart;"
-        " take that label off (a selector is immutable: re-create the Deployment)",
-    )
-
-
 def _too_many_replica_sets(observed: Observation, _: SourceView, __: Policy) -> Note | None:
     if len(observed.replica_sets) <= MAX_REPLICA_SETS:
         return None
@@ -90,7 +76,7 @@ CHECKS: tuple[checks.Check, ...] = (
     _recreate,
     _selector_not_releasable,
     _without_hash,
-    _own_labels_taken,
+    checks.own_labels_taken,
     checks.name_taken,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
@@ -102,6 +88,7 @@ CHECKS: tuple[checks.Check, ...] = (
 CHECKS_WHILE_SPLIT: tuple[checks.Check, ...] = (
     checks.controlled_by_another,
     _recreate,
+    checks.own_labels_taken,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
 )

@@ -100,6 +100,7 @@ CHECKS: tuple[checks.Check, ...] = (
     _deletes_claims,
     _has_volumes,
     _declared_in_git,
+    checks.own_labels_taken,
     checks.name_taken,
     _claim_taken,
     _autoscaled,
@@ -118,6 +119,7 @@ CHECKS_WHILE_SPLIT: tuple[checks.Check, ...] = (
     _claim_taken,
     _autoscaled,
     _declared_in_git,
+    checks.own_labels_taken,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
 )

@@ -1,12 +1,13 @@
 """What stands in the way of splitting a Deployment, with what to do."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from builders import free_source, observation, replica_set
-from splitter.core.eligibility import refusal
+from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_REPLICA_SETS
 from splitter.core.model import Attachment
@@ -42,6 +43,40 @@ class TestPodsThatNobodyCouldTellApart:
         assert refused is not None
         assert refused.reason is Reason.SELECTOR_NOT_RELEASABLE
         assert label in refused.message
+
+    @pytest.mark.parametrize("label", ["splitter.io/split", "splitter.io/pool", "splitter.io/of-no-version"])
+    @pytest.mark.parametrize(
+        ("selected", "templated", "place", "created_again"),
+        [
+            (True, True, "(spec.selector and spec.template.metadata.labels)", True),
+            (False, True, "(spec.template.metadata.labels)", False),
+            (True, False, "(spec.selector)", True),
+        ],
+    )
+    def test_a_label_by_common_labels(
+        self, label: str, selected: bool, templated: bool, place: str, created_again: bool
+    ) -> None:
+        """Whatever it is called and wherever it is: refused before anything is written, with the place."""
+        labels = {"app": "web"}
+        spec = {"template": {"metadata": {"labels": labels | ({label: "x"} if templated else {})}}}
+        made = free_source(
+            pod_labels=("app", label),
+            selector_keys=("app", label) if selected else ("app",),
+            manifest_json=json.dumps({"spec": spec}),
+        )
+        refused = refusal(observation(), made, Policy(), ())
+        assert refused is not None
+        assert f"have the label {label} {place}" in refused.message
+        assert ("create it again" in refused.message) is created_again
+        assert "keep it in metadata.labels alone" in refused.message
+        assert "commonLabels" in refused.message
+
+    def test_a_label_that_comes_while_it_is_split(self) -> None:
+        """It stays split, and its Split says what is wrong."""
+        made = free_source(pod_labels=("app", "splitter.io/split"))
+        said = objection_while_split(observation(), made, Policy())
+        assert said is not None
+        assert "splitter.io/split" in said.message
 
     def test_a_replica_set_that_was_adopted_by_hand(self) -> None:
         """It does not select its pods by their hash; a restart makes one that does."""
