@@ -31,22 +31,6 @@ class Mode(StrEnum):
     PLACEMENT = "placement"
 
 
-@unique
-class SpotAffinity(StrEnum):
-    """How strictly spot pods ask for spot nodes."""
-
-    REQUIRED = "required"
-    PREFERRED = "preferred"
-
-
-@unique
-class RolloutOrder(StrEnum):
-    """Which twin gets a new template first."""
-
-    ON_DEMAND_FIRST = "on-demand-first"
-    SPOT_FIRST = "spot-first"
-
-
 @dataclass(frozen=True, slots=True)
 class Move:
     """Scaling a twin, as a sentence begins with it."""

@@ -15,7 +15,8 @@ from functools import partial
 from splitter.core.actions import CreatePlaceholder
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.model import Observation, SpotAffinity, seconds_between
+from splitter.core.labels_annotations.policy import SpotAffinity
+from splitter.core.model import Observation, seconds_between
 from splitter.core.names import Key
 from splitter.core.placement.relief import is_asked, why_none_leaves
 from splitter.core.plan import Plan, PolicyInForce, Rules

@@ -13,8 +13,8 @@ from splitter.core.actions import CreatePlaceholder
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.handover import Step
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
-from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, Note, Observation, Pool, RelatedObjects, SpotAffinity
+from splitter.core.labels_annotations.policy import Policy, SpotAffinity
+from splitter.core.model import Attachment, Note, Observation, Pool, RelatedObjects
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, NodeHeadroom, PodRequest, SpreadConstraint

@@ -14,7 +14,7 @@ from splitter.core import labels_annotations as keys
 from splitter.core.evictions import Evictions
 from splitter.core.labels_annotations import words
 from splitter.core.labels_annotations.words import Annotation, Form, annotated, nearest, quoted
-from splitter.core.model import Mode, Note, RolloutOrder, SpotAffinity
+from splitter.core.model import Mode, Note
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 
@@ -22,6 +22,22 @@ _LAST_GOOD: Final = "Until then the last good policy stays in force."
 
 T = TypeVar("T")
 D = TypeVar("D")
+
+
+@unique
+class SpotAffinity(StrEnum):
+    """How strictly spot pods ask for spot nodes."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+
+
+@unique
+class RolloutOrder(StrEnum):
+    """Which twin gets a new template first."""
+
+    ON_DEMAND_FIRST = "on-demand-first"
+    SPOT_FIRST = "spot-first"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling, staying_pods
 from splitter.core.handover import stuck
-from splitter.core.labels_annotations.policy import Policy
+from splitter.core.labels_annotations.policy import Policy, RolloutOrder
 from splitter.core.model import (
     NodeStatus,
     Note,
@@ -22,7 +22,6 @@ from splitter.core.model import (
     Pool,
     Rendered,
     ReplicaSetView,
-    RolloutOrder,
     SourceView,
     TwinView,
     seconds_between,

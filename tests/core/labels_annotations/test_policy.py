@@ -4,8 +4,15 @@ from dataclasses import fields, replace
 
 import pytest
 
-from splitter.core.labels_annotations.policy import USER_ANNOTATIONS, Level, Policy, parse_policy
-from splitter.core.model import Mode, RolloutOrder, SpotAffinity
+from splitter.core.labels_annotations.policy import (
+    USER_ANNOTATIONS,
+    Level,
+    Policy,
+    RolloutOrder,
+    SpotAffinity,
+    parse_policy,
+)
+from splitter.core.model import Mode
 from splitter.core.reasons import Reason
 
 DEFAULTS = Policy()

@@ -9,7 +9,8 @@ import pytest
 from builders import NOW, ago, observation, pod, pods, rendered, replica_set, source, twin, twin_of
 from core.statefulset.databases import TWINS, database, stateful
 from splitter.core.desired.compare import withdrawn
-from splitter.core.model import NodeStatus, Note, Pool, RolloutOrder, Trouble, TwinView
+from splitter.core.labels_annotations.policy import RolloutOrder
+from splitter.core.model import NodeStatus, Note, Pool, Trouble, TwinView
 from splitter.core.plan import half_rolled
 from splitter.core.reasons import Reason
 from splitter.core.twins.rollout import (
