@@ -13,8 +13,9 @@ from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.plan import Rules
 from stories import budgets
 from stories.budgets import Guarded
-from stories.cluster import Cluster, Pod
+from stories.cluster import Cluster
 from stories.controllers import actors, next_due
+from stories.hands import Hands
 from stories.promises import (
     CONTROLLER,
     BrokenPromiseError,
@@ -48,11 +49,10 @@ class Life:
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
         self.splitter.judge = lambda action: check_action(self.cluster, action)
         self.seen_turn = 0
-        self.nodes = 0
-        self.images = 1
+        self.hands = Hands(self.cluster, dice, self.splitter, self.guarded)
         self.log: deque[str] = deque(maxlen=80)
         for spot in (False, False, True, True, True):
-            self._add_node(spot=spot)
+            self.hands.add_node(spot=spot)
         self._settle()
         self.cluster.now += 30
         self._settle()
@@ -63,12 +63,12 @@ class Life:
         self._world("labelled", lambda: None)
         if self.dice.random() < 0.5:  # else it may begin in the middle of the hand-over
             self._settle()
-            self._world("time", self._pass_time)
+            self._world("time", self.hands.pass_time)
             self._settle()
         for _ in range(events):
             for _ in range(self.dice.randint(0, steps_between)):
                 self._random_step()
-            self._random_event()
+            self._world(*self.hands.next())
         self._leave_alone()
         self._rest()
 
@@ -78,161 +78,10 @@ class Life:
 
     # The world.
 
-    def _add_node(self, *, spot: bool, slots: int | None = None) -> None:
-        self.nodes += 1
-        self.cluster.add_node(
-            f"{'spot' if spot else 'od'}-{self.nodes}",
-            spot=spot,
-            slots=slots or (self.dice.randint(2, 6) if spot else 12),
-        )
-
-    def _world(self, what: str, act: Callable[[], None]) -> None:
+    def _world(self, what: str, act: Callable[[], object]) -> None:
         self._tell(f"WORLD {what}")
         with self.promises.world():
             act()
-
-    def _random_event(self) -> None:
-        cluster, dice = self.cluster, self.dice
-        spot = [node.name for node in cluster.nodes.values() if node.spot]
-        sound = [node.name for node in cluster.nodes.values() if node.spot and node.ready]
-        unready = [node.name for node in cluster.nodes.values() if not node.ready]
-        labelled = "splitter.io/split" in cluster.source.labels
-        if dice.random() < 0.25:
-            what, act = dice.choice(self._evictions())
-            self._world(what, act)
-            return
-        events: list[tuple[str, Callable[[], None]]] = [
-            ("scaled", lambda: cluster.change_spec(cluster.source, replicas=dice.randint(0, 8))),
-            ("scaled", lambda: cluster.change_spec(cluster.source, replicas=dice.randint(1, 8))),
-            ("a new image", self._new_image),
-            ("label flipped", lambda: cluster.label(on=not labelled)),
-            ("time", self._pass_time),
-            ("time", self._pass_time),
-            ("a node comes", lambda: self._add_node(spot=True)),
-            ("splitter crashes", self.splitter.crash),
-        ]
-        if spot:
-            name = dice.choice(spot)
-            events += [
-                (f"notice for {name}", lambda: cluster.notice(name)),
-                (f"{name} vanishes", lambda: cluster.vanish(name)),
-                ("notice for all spot", lambda: cluster.notice(*spot)),
-            ]
-        if sound:
-            lost = dice.choice(sound)
-            events.append((f"{lost} is unready", lambda: cluster.unready(lost)))
-        if unready:
-            result = dice.choice(unready)
-            events.append((f"{result} is ready again", lambda: cluster.ready_again(result)))
-        if cluster.twins:
-            pool = dice.choice(list(cluster.twins))
-            events.append((f"{pool} twin deleted", lambda: cluster.delete_twin(pool)))
-        if cluster.source.paused:
-            events.append(("kubectl rollout resume", cluster.unpause))
-        if labelled:
-            events.append(("kubectl replace", self._replace))
-        what, act = dice.choice(events if dice.random() < 0.5 else self._rarer_events())
-        self._world(what, act)
-
-    def _rarer_events(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return what people change about the workload and its surroundings, and what goes on on-demand."""
-        cluster, dice = self.cluster, self.dice
-        base, percent = dice.choice(["0", "1", "2", "4", "majority"]), dice.choice(["0", "50", "80", "100"])
-        most, order = dice.choice(["3", "8", None, None]), dice.choice(["spot-first", "on-demand-first"])
-        soak, grace = dice.choice(["1s", "60s", "10m"]), dice.choice(["0s", "30s", "180s"])
-        freeze, dry_run = dice.choice(["true", None]), dice.choice(["true", None, None])
-        quota = dice.choice([None, None, cluster.source.replicas, cluster.source.replicas + 2])
-        answers = dice.random() < 2 / 3
-        events: list[tuple[str, Callable[[], None]]] = [
-            (f"on-demand-base={base}", lambda: cluster.annotate(on_demand_base=base)),
-            (f"spot-percent={percent}", lambda: cluster.annotate(spot_percent=percent)),
-            (f"on-demand-max={most}", lambda: cluster.annotate(on_demand_max=most)),
-            (f"soak={soak} grace={grace}", lambda: cluster.annotate(soak=soak, grace=grace)),
-            (f"freeze={freeze}", lambda: cluster.annotate(freeze=freeze)),
-            (f"dry-run={dry_run}", lambda: cluster.annotate(dry_run=dry_run)),
-            (f"rollout-order={order}", lambda: cluster.annotate(rollout_order=order)),
-            ("another strategy", self._new_strategy),
-            (f"a quota of {quota}", lambda: setattr(cluster, "quota", quota)),
-            (f"the registry answers: {answers}", lambda: setattr(cluster, "registry_answers", answers)),
-            ("writes are refused for a minute", self._refuse_writes),
-            ("an on-demand node comes", lambda: self._add_node(spot=False)),
-        ]
-        on_demand = [node.name for node in cluster.nodes.values() if not node.spot]
-        if len(on_demand) > 1:
-            name = dice.choice(on_demand)
-            events += [
-                (f"notice for {name}", lambda: cluster.notice(name)),
-                (f"{name} vanishes", lambda: cluster.vanish(name)),
-            ]
-        if cluster.twins and dice.random() < 0.3:
-            pool = dice.choice(list(cluster.twins))
-            events.append((f"{pool} twin edited", lambda: cluster.edit_twin(pool, "v666-edited")))
-        return events
-
-    def _evictions(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return what people do about evictions, and who evicts."""
-        cluster, dice = self.cluster, self.dice
-        how = dice.choice(["one-at-a-time", "surge-first", "surge-first", "unguarded", None])
-        kind, back = dice.choice(["least", "all", "most", "spot", "on-demand"]), dice.random() < 0.5
-        events: list[tuple[str, Callable[[], None]]] = [
-            (f"evictions={how}", lambda: cluster.annotate(evictions=how)),
-            (f"a user's budget, {kind}", lambda: budgets.of_a_user(cluster, kind)),
-            ("budgets are refused for a minute", self._refuse_budgets),
-        ]
-        if cluster.budgets and dice.random() < 0.5:
-            events.append(("no user's budget", self._withdraw_budgets))
-        if (guard := cluster.budgets.get(budgets.GUARD)) is not None:
-            events.append(("the guard loses its owner", lambda: setattr(guard, "split", "")))
-        if cluster.pods:
-            pod = cluster.pods[dice.choice(list(cluster.pods))]
-            events += [(f"{pod.name} is evicted", lambda: self._evict(pod))] * 3
-        name = dice.choice(list(cluster.nodes))
-        others = [one for one in cluster.nodes.values() if one.name != name]
-        if cluster.nodes[name].ready and any(not one.spot and not one.doomed for one in others):
-            events += [(f"kubectl drain {name}, back: {back}", lambda: self._begin(name, back=back))] * 4
-        if cluster.nodes[name].doomed:
-            events.append((f"kubectl uncordon {name}", lambda: self._uncordon(name)))
-        return events
-
-    def _evict(self, pod: Pod) -> None:
-        self.guarded.evict(pod)
-
-    def _begin(self, name: str, *, back: bool) -> None:
-        node = self.cluster.nodes[name]
-        node.cordoned = node.cordoned or not node.doomed
-        node.doomed, self.cluster.drains[name] = True, back
-
-    def _uncordon(self, name: str) -> None:
-        self.cluster.nodes[name].doomed = self.cluster.nodes[name].cordoned = False
-        self.cluster.drains.pop(name, None)
-
-    def _withdraw_budgets(self) -> None:
-        for name in [one for one in self.cluster.budgets if one != budgets.GUARD]:
-            del self.cluster.budgets[name]
-
-    def _refuse_budgets(self) -> None:
-        self.cluster.budgets_refused_until = self.cluster.now + 60
-
-    def _refuse_writes(self) -> None:
-        self.splitter.refused_until = self.cluster.now + 60
-
-    def _new_strategy(self) -> None:
-        surge = self.dice.randint(0, 3)
-        unavailable = self.dice.randint(0, 2) if surge else self.dice.randint(1, 2)
-        self.cluster.change_spec(self.cluster.source, max_surge=surge, max_unavailable=unavailable)
-
-    def _new_image(self) -> None:
-        self.images += 1
-        word = dice_word(self.dice, self.images)
-        self.cluster.change_spec(self.cluster.source, template=word)
-
-    def _replace(self) -> None:
-        self.cluster.source.labels.pop("splitter.io/split", None)
-        self.cluster.source.annotations.clear()
-        self.cluster.source.version = self.cluster.version()
-
-    def _pass_time(self) -> None:
-        self.cluster.now += self.dice.choice([10, 60, 200, 700])
 
     # Everybody else.
 
@@ -294,10 +143,8 @@ class Life:
             cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
             cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
             for spot in (True, True, True, False, False, False):
-                self._add_node(spot=spot, slots=12)
-            if "broken" in cluster.source.template:
-                self.images += 1
-                cluster.change_spec(cluster.source, template=f"v{self.images}")
+                self.hands.add_node(spot=spot, slots=12)
+            self.hands.mend_image()
 
         self._world("left alone, with enough nodes", mend)
 
@@ -358,11 +205,3 @@ class Life:
             left.append(guard.name)
         left += [f"{name} is still drained" for name in cluster.drains]
         return [trace for trace in left if trace != "Split"] if conflict and labelled else left
-
-
-def dice_word(dice: Random, number: int) -> str:
-    """Return a new template: one in four is broken, one in four is an old one again."""
-    kind = dice.random()
-    if kind < 0.25:
-        return f"v{number}-broken"
-    return f"v{number}" if kind < 0.75 else f"v{dice.randint(1, number)}"
