@@ -2,11 +2,12 @@
 
 `controllers` plays what Kubernetes does with these objects, `splitter_in_world` the reconciles of splitter,
 `promises` judges after every step. Time is whole seconds since the start of the story. A template is a
-word: `v1`, or `v1|spot` for a twin's; one with `broken` in it never becomes ready.
+word: `v1`, or `v1|spot` for a twin's; the image of one with `broken` in it cannot be pulled.
 """
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import TypeVar
 
 from splitter.core.model import Pool, Trouble
@@ -46,6 +47,13 @@ class Node:
     unready_since: int | None = None
 
 
+class Ill(Enum):
+    """What is wrong with one replica, whatever the others do."""
+
+    UNREADY = "its readiness probe fails"
+    CRASHING = "its container ends again and again"
+
+
 @dataclass
 class Pod:
     """One pod, as the API server would show it."""
@@ -59,6 +67,9 @@ class Pod:
     node: str | None = None
     ready_since: int | None = None
     ready_due: int | None = None
+    unready_since: int | None = None  # when it ceased to be ready
+    ill: Ill | None = None
+    restarts: int = 0
     terminating_until: int | None = None
     unschedulable_since: int | None = None
     trouble: Trouble | None = None
@@ -66,6 +77,7 @@ class Pod:
     cost_before: str | None = None
     label: Pool | None = None  # which pool it is labelled for; `pool` is where it may stand
     hash: str = ""
+    taken_out: bool = False  # of its ReplicaSet, by its labels: a person's own pod until one adopts it
 
     @property
     def active(self) -> bool:
@@ -125,6 +137,8 @@ class Deployment:
     status_replicas: int = 0
     status_updated: int = 0
     status_available: int = 0
+    progress_at: int | None = None  # when its roll last got on; None: it is complete
+    stalled: bool = False  # not for progressDeadlineSeconds
 
 
 @dataclass
@@ -188,6 +202,8 @@ class Cluster:
         """A taint on all spot nodes that pods do not tolerate: new ones do not go there."""
         self.min_ready_s = 0
         """The source's minReadySeconds, and the twins'."""
+        self.progress_deadline_s = 600
+        """The source's progressDeadlineSeconds, and the twins'."""
         self.budgets: dict[str, Budget] = {}
         self.budgets_refused_until: int | None = None
         """Until then nobody may write budgets; None: nobody may here at all."""
@@ -239,8 +255,8 @@ class Cluster:
         return [rs for rs in self.replica_sets.values() if rs.owner in ours and not rs.controlled]
 
     def orphans(self) -> list[Pod]:
-        """Return the pods that nobody controls."""
-        return [pod for pod in self.pods.values() if pod.active and not pod.owner]
+        """Return the replicas that nobody controls."""
+        return [pod for pod in self.pods.values() if pod.active and not pod.owner and not pod.taken_out]
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod truly answers: ready on a node that is there and Ready, doomed or not."""

@@ -1,4 +1,4 @@
-"""What Kubernetes does by itself: controllers, scheduler, kubelets, garbage collector.
+"""What Kubernetes does by itself: controllers, scheduler, garbage collector (`kubelets` plays the nodes).
 
 Each function does one piece of work and says whether anything changed; who acts when is the director's
 business. The rules follow pkg/controller/{deployment,replicaset} of Kubernetes 1.36, as far as counts
@@ -11,12 +11,10 @@ from splitter.core.causes import of_refusal
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
-from stories.cluster import APP, LOST_PODS_STAY_S, Cluster, Deployment, Pod, ReplicaSet
+from stories import kubelets
+from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 
 NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
-NO_IMAGE = Trouble(Reason.IMAGE_PULL_FAILED, '"web:1": the registry does not answer')
-UNREADY_AFTER_S = 40  # Ready=Unknown reaches the pods of a lost kubelet
-EVICTED_AFTER_S = 70  # with tolerationSeconds 30
 
 
 def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
@@ -35,7 +33,7 @@ def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
             deployment.template,
             max(0, min(deployment.replicas, surge)) if owned else deployment.replicas,
         )
-        changed = True
+        deployment.progress_at, deployment.stalled, changed = cluster.now, False, True
     else:
         changed = _roll(cluster, deployment, owned, new) or changed
     return _deployment_status(cluster, deployment) or changed
@@ -164,27 +162,39 @@ def _forget_history(cluster: Cluster, deployment: Deployment, old: list[ReplicaS
 def _deployment_status(cluster: Cluster, deployment: Deployment) -> bool:
     owned = cluster.owned_by(deployment)
     new = _new_replica_set(owned, deployment)
-    seen = (
-        deployment.generation,
+    counts = (
         sum(rs.status_replicas for rs in owned),
         new.status_replicas if new else 0,
         sum(rs.status_available for rs in owned),
     )
-    if seen == (
-        deployment.observed_generation,
-        deployment.status_replicas,
-        deployment.status_updated,
-        deployment.status_available,
-    ):
+    were = (deployment.status_replicas, deployment.status_updated, deployment.status_available)
+    stalls = _progress(cluster, deployment, were, counts)
+    if not stalls and (deployment.generation, counts) == (deployment.observed_generation, were):
         return False
-    (
-        deployment.observed_generation,
-        deployment.status_replicas,
-        deployment.status_updated,
-        deployment.status_available,
-    ) = seen
+    deployment.observed_generation = deployment.generation
+    deployment.status_replicas, deployment.status_updated, deployment.status_available = counts
     deployment.version = cluster.version()
     return True
+
+
+def _progress(
+    cluster: Cluster, deployment: Deployment, were: tuple[int, int, int], counts: tuple[int, int, int]
+) -> bool:
+    """Play progressDeadlineSeconds (progress.go); True when the roll stalls now, and did not before.
+
+    Each replica that comes or goes is progress. A pause stops the clock, and takes no verdict back.
+    """
+    (total, updated, available), (total_was, updated_was, available_was) = counts, were
+    if deployment.paused:
+        deployment.progress_at = None if deployment.progress_at is None else cluster.now
+    elif set(counts) == {deployment.replicas} or (deployment.progress_at is None and total == updated):
+        deployment.progress_at, deployment.stalled = None, False  # scaling is no roll
+    elif updated > updated_was or available > available_was or total - updated < total_was - updated_was:
+        deployment.progress_at, deployment.stalled = cluster.now, False
+    elif deployment.progress_at is not None and not deployment.stalled:
+        deployment.stalled = cluster.now >= deployment.progress_at + cluster.progress_deadline_s
+        return deployment.stalled
+    return False
 
 
 def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
@@ -207,9 +217,10 @@ def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
     """Do one reconcile of the ReplicaSet controller: status of what it found, then make or delete pods."""
     if rs.deleting:
         return False
-    adopted = [pod for pod in cluster.orphans() if pod.hash in rs.hashes and rs.selects in {None, pod.label}]
+    free = (pod for pod in cluster.pods.values() if pod.active and not pod.owner)
+    adopted = [pod for pod in free if pod.hash in rs.hashes and rs.selects in {None, pod.label}]
     for pod in adopted:
-        pod.owner = rs.uid
+        pod.owner, pod.taken_out = rs.uid, False
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
     status = (len(active), sum(map(cluster.is_long_ready, active)))
     changed = status != (rs.status_replicas, rs.status_available)
@@ -267,54 +278,6 @@ def schedule(cluster: Cluster) -> bool:
     return changed
 
 
-def run_kubelets(cluster: Cluster) -> bool:
-    """Let pods become ready and end where it is time; collect the pods of nodes that are gone."""
-    changed = False
-    for pod in list(cluster.pods.values()):
-        if pod.terminating_until is not None:
-            node = cluster.nodes.get(pod.node or "")
-            stopped = cluster.now >= pod.terminating_until
-            if stopped and (node is None or node.ready):
-                del cluster.pods[pod.name]
-                changed = True
-        elif pod.node is not None and pod.node not in cluster.nodes:
-            changed = _collect(cluster, pod) or changed
-        elif pod.node is not None:
-            changed = _attend(cluster, pod) or changed
-    return changed
-
-
-def _collect(cluster: Cluster, pod: Pod) -> bool:
-    if pod.ready_due is None:
-        pod.ready_due = cluster.now + LOST_PODS_STAY_S  # here: when the garbage collector comes
-        return False
-    if cluster.now >= pod.ready_due:
-        del cluster.pods[pod.name]
-        return True
-    return False
-
-
-def _attend(cluster: Cluster, pod: Pod) -> bool:
-    node = cluster.nodes[pod.node or ""]
-    if node.unready_since is not None:
-        if cluster.now >= node.unready_since + EVICTED_AFTER_S and not cluster.tolerates_silence:
-            cluster.terminate(pod)
-            return True
-        if pod.ready_since is not None and cluster.now >= node.unready_since + UNREADY_AFTER_S:
-            pod.ready_since = None
-            return True
-        return False
-    due = pod.ready_due is not None and cluster.now >= pod.ready_due
-    if due and pod.ready_since is None and not cluster.registry_answers:
-        failed = pod.trouble is None
-        pod.trouble = NO_IMAGE
-        return failed
-    if due and pod.ready_since is None and "broken" not in pod.template:
-        pod.ready_since, pod.trouble = cluster.now, None
-        return True
-    return False
-
-
 def collect_garbage(cluster: Cluster) -> bool:
     """Free the pods of ReplicaSets that go without them, and let those go."""
     going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
@@ -327,19 +290,9 @@ def collect_garbage(cluster: Cluster) -> bool:
 
 def next_due(cluster: Cluster) -> list[int]:
     """Return when something may happen by itself."""
-    collected = [pod.terminating_until for pod in cluster.pods.values() if pod.terminating_until is not None]
-    collected += [
-        pod.ready_due
-        for pod in cluster.pods.values()
-        if pod.ready_due is not None and (pod.ready_since is None or pod.node not in cluster.nodes)
-    ]
-    collected += [
-        pod.ready_since + cluster.min_ready_s for pod in cluster.pods.values() if pod.ready_since is not None
-    ]
-    for node in cluster.nodes.values():
-        if node.unready_since is not None:
-            collected += [node.unready_since + UNREADY_AFTER_S, node.unready_since + EVICTED_AFTER_S]
-    return [at for at in collected if at > cluster.now]
+    rolls = (one.progress_at for one in cluster.deployments if not one.paused and not one.stalled)
+    due = [at + cluster.progress_deadline_s for at in rolls if at is not None]
+    return [at for at in (*kubelets.due(cluster), *due) if at > cluster.now]
 
 
 def actors(cluster: Cluster) -> list[Callable[[], bool]]:
@@ -355,7 +308,7 @@ def actors(cluster: Cluster) -> list[Callable[[], bool]]:
 
     return [
         lambda: collect_garbage(cluster),
-        lambda: run_kubelets(cluster),
+        lambda: kubelets.run(cluster),
         *(replica_set(rs) for rs in cluster.replica_sets.values()),
         *(deployment(one) for one in cluster.deployments),
         *(replica_set(rs) for rs in cluster.replica_sets.values()),

@@ -40,6 +40,7 @@ from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
 from stories.cluster import Cluster, Deployment, ReplicaSet
 from stories.controllers import actors, next_due
+from stories.kubelets import fall_ill
 from stories.promises import CONTROLLER, Promises, check_action
 from stories.reconciles import Splitter
 
@@ -205,6 +206,9 @@ class Story:
             for act in actors(self.cluster):
                 with self.promises.step(CONTROLLER):
                     changed = act() or changed
+            if fall_ill(self.cluster):
+                self.promises.happened()
+                changed = True
             if not changed and not self._reconcile():
                 return
         raise NeverSettlesError("\n".join(self.lines[-12:]))

@@ -79,7 +79,7 @@ def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
 
 def destined(cluster: Cluster) -> NodeStatus:
     """Return what survives of what answers now."""
-    orphans = cluster.orphans()
+    orphans = _left_by_adoption(cluster)
     available, serving = sum(map(cluster.available, orphans)), sum(map(cluster.serves, orphans))
     # One on its way back gets the source's count as soon as it is adopted.
     released = [
@@ -105,6 +105,18 @@ def destined(cluster: Cluster) -> NodeStatus:
             available += sum(cluster.available(pod) for pod in left)
             serving += sum(cluster.serves(pod) for pod in left)
     return NodeStatus(available, serving)
+
+
+def _left_by_adoption(cluster: Cluster) -> list[Pod]:
+    """Return what is left of pods without an owner: a twin that takes them keeps as many as it is to have."""
+    kept: list[Pod] = []
+    for pool in (*Pool, None):
+        pods, twin = [pod for pod in cluster.orphans() if pod.label is pool], None
+        if pool is not None:
+            twin = cluster.twins.get(pool)
+        gone = 0 if twin is None else max(0, len(pods) - twin.replicas)
+        kept += deletion_order(cluster, pods)[gone:]
+    return kept
 
 
 def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
@@ -356,7 +368,7 @@ def unsettled(cluster: Cluster, on_demand: int) -> list[str]:
             lines.append(f"{twin.name} runs {twin.template}")
     lines += [f"parked {rs.name} holds {rs.spec}" for rs in cluster.released() if rs.spec]
     lines += [f"attached {rs.name}" for rs in cluster.owned_by(cluster.source)]
-    available = sum(cluster.available(pod) for pod in cluster.pods.values())
+    available = sum(cluster.available(pod) for pod in cluster.pods.values() if not pod.taken_out)
     if available != cluster.source.replicas:
         lines.append(f"{available} available")
     return lines

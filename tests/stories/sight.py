@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 
 from splitter.core.keyed import Edit
+from splitter.core.labels_annotations import kept_name
 from splitter.core.model import (
     Attachment,
     NodeStatus,
@@ -20,7 +21,7 @@ from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from stories import budgets
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
-from stories.controllers import UNREADY_AFTER_S
+from stories.kubelets import UNREADY_AFTER_S
 
 KEY = Key("Deployment", "shop", "web")
 
@@ -47,9 +48,27 @@ def observe(cluster: Cluster) -> Observation:
         fit_spot=_fit(cluster) if spot else 0,
         view_broken=len(on_demand) >= 3 and lost * 2 > len(on_demand),
         namespace_annotations={},
-        leaving=any(rs.deleting for rs in cluster.replica_sets.values()),
-        orphans=tuple(_pod(cluster, pod) for pod in cluster.orphans()),
+        leaving=any(rs.deleting for rs in cluster.replica_sets.values()) or _dangles(cluster),
+        orphans=tuple(_pod(cluster, pod) for pod in _orphans(cluster)),
     )
+
+
+def _dangles(cluster: Cluster) -> bool:
+    """Whether a pod names a ReplicaSet that is gone: what is seen of pods is older than the rest."""
+    owned = (pod.owner for pod in cluster.pods.values() if pod.active and pod.label is not None and pod.owner)
+    return not all(owner in cluster.replica_sets for owner in owned)
+
+
+def _orphans(cluster: Cluster) -> list[Pod]:
+    """Return the pods that nobody controls and that bear our labels, or were made in the last moment."""
+    kept = {rs.name for rs in cluster.released()}
+    free = [pod for pod in cluster.pods.values() if pod.active and not pod.owner]
+    return [
+        pod
+        for pod in free
+        if pod.label is not None
+        or (kept_name("web", pod.hash) in kept and pod.name.startswith(f"web-{pod.hash}-"))
+    ]
 
 
 def _unguardable(cluster: Cluster) -> str:
@@ -137,6 +156,7 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         available_replicas=twin.status_available,
         updated_replicas=twin.status_updated,
         observed=twin.observed_generation >= twin.generation,
+        stalled=twin.stalled,
         max_surge=twin.max_surge,
         max_unavailable=twin.max_unavailable,
         edits=(Edit(("template",), twin.template),) if twin.edited else (),
@@ -201,7 +221,7 @@ def _unready_since(cluster: Cluster, pod: Pod) -> datetime | None:
     silent = (
         node.unready_since + UNREADY_AFTER_S if node is not None and node.unready_since is not None else 0
     )
-    return cluster.instant(max(bound, silent))
+    return cluster.instant(max(bound, silent, pod.unready_since or 0))
 
 
 def _pod(cluster: Cluster, pod: Pod) -> PodView:
