@@ -16,6 +16,7 @@ from stories.budgets import Guarded
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due
 from stories.hands import Hands
+from stories.kubelets import fall_ill
 from stories.promises import (
     CONTROLLER,
     BrokenPromiseError,
@@ -94,9 +95,17 @@ class Life:
         if self.cluster.drains and self.dice.random() < 0.2:
             self._drain()
             return
+        if self.dice.random() < 0.1 and self._fall_ill():
+            return
         act = self.dice.choice([*actors(self.cluster), *budgets.actors(self.cluster)])
         with self.promises.step(CONTROLLER):
             act()
+
+    def _fall_ill(self) -> bool:
+        changed = fall_ill(self.cluster)
+        if changed:
+            self.promises.happened()
+        return changed
 
     def _drain(self) -> bool:
         drains = dict(self.cluster.drains)
@@ -140,11 +149,16 @@ class Life:
                 budget = cluster.budgets[name]
                 if budget.min_available or budget.selects or self.dice.random() < 0.5:
                     del cluster.budgets[name]
+            for pod in [pod for pod in cluster.pods.values() if pod.ill or pod.taken_out]:
+                cluster.terminate(pod)
+            self.splitter.clock_off_s, self.splitter.loses_answer = 0, lambda: False
             cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
             cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
             for spot in (True, True, True, False, False, False):
                 self.hands.add_node(spot=spot, slots=12)
             self.hands.mend_image()
+            if cluster.source.paused and not cluster.source.paused_by_us:
+                cluster.unpause()
 
         self._world("left alone, with enough nodes", mend)
 
@@ -156,6 +170,7 @@ class Life:
                     changed = act() or changed
             if self.cluster.drains:
                 changed = self._drain() or changed
+            changed = self._fall_ill() or changed
             if not changed and not self._whole_reconcile():
                 return
         raise BrokenPromiseError("never settles")

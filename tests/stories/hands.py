@@ -5,10 +5,12 @@ is just now. The dice are the life's own, so the same seed gives the same hands.
 """
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from stories import budgets
-from stories.cluster import Cluster
+from stories.cluster import Cluster, Ill, Node, Pod
+from stories.kubelets import fail
 from stories.reconciles import Splitter
 
 Hand = tuple[str, Callable[[], object]]
@@ -24,11 +26,15 @@ class Hands:
         self.guarded = guarded
         self.nodes = 0
         self.images = 1
+        self.by_hand = True
+        """Whether people lay hands on what splitter has made, and replicas fall ill."""
 
     def next(self) -> Hand:
         """Return what happens next."""
         if self.dice.random() < 0.25:
             return self.dice.choice(self._evictions())
+        if self.by_hand and self.dice.random() < 0.4:
+            return self.dice.choice([*self._on_ours(), *self._on_pods(), *self._around()])
         frequent = self._frequent()
         return self.dice.choice(frequent if self.dice.random() < 0.5 else self._rarer())
 
@@ -43,7 +49,7 @@ class Hands:
 
     def mend_image(self) -> None:
         """Give the source an image that works, if it has none."""
-        if "broken" in self.cluster.source.template:
+        if {"broken", "crashing"} & set(self.cluster.source.template.split("-")):
             self.images += 1
             self.cluster.change_spec(self.cluster.source, template=f"v{self.images}")
 
@@ -124,6 +130,70 @@ class Hands:
             events.append((f"{pool} twin edited", lambda: cluster.edit_twin(pool, "v666-edited")))
         return events
 
+    def _on_ours(self) -> list[Hand]:
+        """Return what people do to what splitter has made, one line of kubectl each."""
+        cluster, dice, count = self.cluster, self.dice, self.dice.randint(0, 8)
+        paused = not cluster.source.paused
+        events: list[Hand] = [
+            (
+                f"kubectl rollout pause the source: {paused}",
+                lambda: cluster.change_spec(cluster.source, paused=paused, paused_by_us=False),
+            )
+        ]
+        for pool, twin in cluster.twins.items():
+            events += [
+                (
+                    f"kubectl scale {twin.name} to {count}",
+                    partial(cluster.change_spec, twin, replicas=count),
+                ),
+                (
+                    f"kubectl rollout pause {twin.name}: {not twin.paused}",
+                    partial(cluster.change_spec, twin, paused=not twin.paused),
+                ),
+                (f"kubectl delete {twin.name}", partial(cluster.delete_twin, pool)),
+            ]
+        if cluster.split is not None:
+            events.append(("kubectl delete the Split", partial(setattr, cluster, "split", None)))
+        if budgets.GUARD in cluster.budgets:
+            events.append(("kubectl delete the guard", partial(cluster.budgets.pop, budgets.GUARD)))
+        if (sets := cluster.released()) and (rs := dice.choice(sets)):
+            events.append((f"kubectl delete {rs.name}", partial(cluster.remove_replica_set, rs)))
+        return events
+
+    def _on_pods(self) -> list[Hand]:
+        """Return what becomes of one replica."""
+        cluster, dice = self.cluster, self.dice
+        active = [pod for pod in cluster.pods.values() if pod.active]
+        ready = [pod for pod in active if cluster.serves(pod)]
+        events: list[Hand] = []
+        if active and (pod := dice.choice(active)):
+            events.append((f"kubectl delete {pod.name}", partial(cluster.terminate, pod)))
+            if pod.owner:
+                events += [
+                    (f"{pod.name} gets pod-template-hash=debug", partial(_take_out, pod, hash="debug")),
+                    (f"{pod.name} loses our labels", partial(_take_out, pod, label=None)),
+                ]
+        if ready and (pod := dice.choice(ready)):
+            seconds = dice.choice([2, 30, 300])
+            events.append((f"{pod.name} is not ready for {seconds} s", partial(fail, cluster, pod, seconds)))
+            events += [
+                (f"{pod.name} is ill, {how.value}", partial(_sicken, cluster, pod, how)) for how in Ill
+            ]
+        return events
+
+    def _around(self) -> list[Hand]:
+        """Return what others do to what is around the workload."""
+        dice = self.dice
+        off_s, free = dice.choice([0, 30, -30, 300, -300, 4000, -4000]), dice.choice([0, 1, 12])
+        on_demand = [node for node in self.cluster.nodes.values() if not node.spot]
+        return [
+            (
+                f"splitter's clock is wrong by {off_s} s",
+                partial(setattr, self.splitter, "clock_off_s", off_s),
+            ),
+            (f"others leave {free} places on on-demand", partial(_leave_room, self.cluster, on_demand, free)),
+        ]
+
     def _evictions(self) -> list[Hand]:
         """Return what people do about evictions, and who evicts."""
         cluster, dice = self.cluster, self.dice
@@ -183,9 +253,26 @@ class Hands:
         self.cluster.source.version = self.cluster.version()
 
 
+def _take_out(pod: Pod, **labels: object) -> None:
+    for name, value in labels.items():
+        setattr(pod, name, value)
+    pod.owner, pod.taken_out = "", True
+
+
+def _sicken(cluster: Cluster, pod: Pod, how: Ill) -> None:
+    pod.ill = how
+    if how is Ill.UNREADY:
+        fail(cluster, pod, 0)
+
+
+def _leave_room(cluster: Cluster, nodes: list[Node], free: int) -> None:
+    for node in nodes:
+        node.slots = free + sum(pod.node == node.name for pod in cluster.pods.values())
+
+
 def _image(dice: Random, number: int) -> str:
-    """Return a new template: one in four is broken, one in four is an old one again."""
+    """Return a new template: one in four does not work, one in four is an old one again."""
     kind = dice.random()
     if kind < 0.25:
-        return f"v{number}-broken"
+        return f"v{number}-{'crashing' if kind < 0.08 else 'broken'}"
     return f"v{number}" if kind < 0.75 else f"v{dice.randint(1, number)}"

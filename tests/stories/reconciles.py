@@ -8,7 +8,7 @@ import json
 from collections import deque
 from dataclasses import replace
 from math import ceil
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from splitter.core.actions import (
     Action,
@@ -63,6 +63,9 @@ from stories.cluster import TEMPLATE_HASH, Cluster, Deployment, LostRaceError, R
 from stories.promises import check_reported
 from stories.sight import observe
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 RETRY_S = 5
 RESYNC_S = 300  # each workload is looked at again so often, as by the settings
 
@@ -106,6 +109,10 @@ class Splitter:
         self.judge: Judge = _nobody
         self.refused_until = 0
         """Until then the API server takes no writes. (A status is kept in mind until it is written.)"""
+        self.clock_off_s = 0
+        """Its clock is wrong by so much; the API server's and the kubelets' are right."""
+        self.loses_answer: Callable[[], bool] = lambda: False
+        """Whether the answer to a write that was done does not come."""
 
     def crash(self) -> None:
         """Forget everything that is not written."""
@@ -115,7 +122,7 @@ class Splitter:
     def begin(self) -> Plan:
         """Observe and plan; the writes come with `write_next`."""
         observed = observe(self.cache)
-        observed = replace(observed, now=self.cluster.instant(self.cluster.now))
+        observed = replace(observed, now=self.cluster.instant(self.cluster.now + self.clock_off_s))
         in_force = policy_in_force(observed, self.rules.defaults)
         planned = plan(observed, in_force, render(observed, in_force.policy), self.rules)
         check_reported(observed, planned)
@@ -142,6 +149,10 @@ class Splitter:
         except LostRaceError:
             self.pending.clear()
             self.lost_races += 1
+            self._remember()
+            return False
+        if self.loses_answer():
+            self.pending.clear()
             self._remember()
             return False
         if not self.pending:
