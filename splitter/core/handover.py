@@ -7,15 +7,15 @@ those that want less down to the floor; the planner calls `break_` only when not
 Nothing here knows what an API object looks like.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from splitter.core.floor import is_rolling, kept_by_replica_set, kept_by_twin, may_roll, staying_pods
+from splitter.core.floor import is_rolling, kept_by, may_roll, most_lost
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from splitter.core.labels_annotations.label import parse_ownership_mark
-from splitter.core.model import NodeStatus, PodView, ReplicaSetView, SourceView, TwinView
+from splitter.core.model import PodView, ReplicaSetView, SourceView, TwinView
 
 
 @unique
@@ -177,59 +177,48 @@ class Holder:
     name: str
     spec: int
     held: int  # the most it may have at this moment, unschedulable ones left out
-    available: int  # counted from pods, capped by what status and spec admit
+    available: int  # that it surely keeps as it is
     target: int
     on_demand: bool = False
-    free: int = 0  # replicas that a shrink takes first and that serve nobody
     rank: int = 0  # BREAK takes from the lowest rank first
     resource_version: str = ""
-    serving: tuple[int, ...] | None = None  # of a StatefulSet: who serves, from the top: 0 goes first
-    rolls: bool = False  # of a StatefulSet: its controller may take one more at any moment
-    mid_roll: TwinView | None = None  # of a Deployment that rolls: which ones a shrink takes is not known
+    of: ReplicaSetView | TwinView | None = None  # None: all that is available serves, and nothing else
+
+    def kept(self, given: int) -> int:
+        """Return how many available replicas it surely keeps that gives so many."""
+        if self.of is None:
+            return max(0, min(self.available, self.spec - given))
+        return kept_by(self.of, self.spec - given)
 
     def cost(self, given: int) -> int:
-        """Return how many that serve it loses that gives so many replicas, whatever its roll does.
+        """Return how many that serve it may lose, at the most, that gives so many (H56)."""
+        return self.available - self.kept(given) if self.of is None else most_lost(self.of, self.spec - given)
 
-        The roll of a StatefulSet goes on from the top that is left: a broken one is given for nothing, and
-        the next one broken. What a Deployment's may take `floor` says.
+    def shrink(self, least: int) -> int:
+        """Return how many replicas above its target it can give: so that `least` surely stay available.
+
+        Where fewer are available, those that cost nobody. Giving more keeps no more, but in some rolls: there
+        it may give fewer than it could. Nothing here walks over the replicas: their number is a tenant's.
         """
-        if self.mid_roll is not None:
-            return self.available - kept_by_twin(self.mid_roll, self.spec - given)
-        serving = self.serving or ()
-        taken = bisect_left(serving, given)
-        before = max(0, min(len(serving), self.spec - self.rolls))
-        after = max(0, min(len(serving) - taken, self.spec - given - self.rolls))
-        return max(taken, before - after)
 
-    def shrink(self, spare: int) -> tuple[int, int]:
-        """Return how many replicas it can give of those above its target, and how many of them serve."""
+        def is_too_many(given: int) -> bool:
+            return self.kept(given) < least and self.cost(given) > 0
+
         excess = max(0, self.spec - self.target)
-        if self.serving is None and self.mid_roll is None:
-            free = min(excess, self.free)
-            serving = min(excess - free, spare)
-            return free + serving, serving
-        # Giving more costs no fewer, but in some rolls: there it may give fewer than it could. Nothing here
-        # walks over the replicas: their number is a tenant's.
-        given = bisect_right(range(excess + 1), max(0, spare), key=self.cost) - 1
-        return given, self.cost(given)
+        return bisect_left(range(1, excess + 1), x=True, key=is_too_many)
 
 
 def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
     """Count a parked ReplicaSet."""
-    available = kept_by_replica_set(rs, rs.spec_replicas)
-    if rs.rolls:
-        available = max(0, min(available, rs.spec_replicas - 1))
     return Holder(
         name=rs.name,
         spec=rs.spec_replicas,
         held=max(rs.spec_replicas, rs.status_replicas, _counted(rs.pods)) - stuck(rs.pods),
-        available=available,
+        available=kept_by(rs, rs.spec_replicas),
         target=target,
-        free=free_replicas(rs.pods, rs.spec_replicas),
-        serving=serving_from_the_top(rs.pods, rs.spec_replicas, rs.first_ordinal),
-        rolls=rs.rolls,
         rank=rank,
         resource_version=rs.resource_version,
+        of=rs,
     )
 
 
@@ -240,21 +229,17 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     ReplicaSets' specs count too. In a roll it may surge above its spec.
     """
     replica_sets_spec = sum(rs.spec_replicas for rs in twin.replica_sets)
-    rolling = may_roll(twin)
-    surged = twin.spec_replicas + (twin.max_surge if rolling and twin.spec_replicas else 0)
+    surged = twin.spec_replicas + (twin.max_surge if may_roll(twin) and twin.spec_replicas else 0)
     return Holder(
         name=twin.name,
         spec=twin.spec_replicas,
         held=max(surged, twin.status_replicas, replica_sets_spec, _counted(twin.pods)) - stuck(twin.pods),
-        available=kept_by_twin(twin, twin.spec_replicas),
+        available=kept_by(twin, twin.spec_replicas),
         target=target,
         on_demand=on_demand,
-        free=free_replicas(twin.pods, twin.spec_replicas),
-        serving=serving_from_the_top(twin.pods, twin.spec_replicas, twin.first_ordinal),
-        rolls=rolling and twin.first_ordinal is not None,
-        mid_roll=twin if rolling and twin.first_ordinal is None else None,
         rank=rank,
         resource_version=twin.resource_version,
+        of=twin,
     )
 
 
@@ -277,34 +262,6 @@ def stuck(pods: Sequence[PodView]) -> int:
 def doomed_or_lost(pods: Sequence[PodView]) -> int:
     """Count the replicas that are about to go or gone: each is replaced at once on on-demand."""
     return sum(1 for pod in pods if pod.is_to_be_replaced)
-
-
-def free_replicas(pods: Sequence[PodView], spec: int) -> int:
-    """Count the replicas that serve nobody and that a scale-down deletes first.
-
-    A ReplicaSet deletes unready pods before ready ones. A doomed pod that still serves is never
-    free: it goes only one for one with a newly available one. Pods not yet created are free too.
-    """
-    return max(0, spec - sum(map(_serves, pods)))
-
-
-def _serves(pod: PodView) -> bool:
-    """Whether somebody would miss it: doomed or not."""
-    return pod.counts and pod.ready_since is not None and pod.node_status is not NodeStatus.LOST
-
-
-def serving_from_the_top(
-    pods: Sequence[PodView], spec: int, first_ordinal: int | None
-) -> tuple[int, ...] | None:
-    """Return which replicas of a StatefulSet serve, counted from the highest ordinal: that is how it shrinks.
-
-    Neither readiness nor a deletion cost changes that. None for what is no StatefulSet.
-    """
-    if first_ordinal is None:
-        return None
-    top = first_ordinal + spec - 1
-    staying = staying_pods(pods, spec, first_ordinal)
-    return tuple(sorted({top - pod.ordinal for pod in staying if pod.ordinal is not None and _serves(pod)}))
 
 
 def surge_headroom(holders: Sequence[Holder], replicas: int, surge: int, going: int) -> int:
@@ -334,21 +291,19 @@ def make(holders: Sequence[Holder], space: int) -> dict[str, int]:
 def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> dict[str, int]:
     """Return the new spec of each holder that shrinks, without going below the floor (H56).
 
-    A holder gives its free replicas, and of those that serve as many as are above the floor, counted
-    both in availability and in specs: a replica that became ready in between would be deleted, so
-    the caller sends each holder's resourceVersion along. `others_available` serve too, but are not
-    ours to scale (the source's own, on the way back).
+    A holder gives as many as leave the floor available for sure, in all. Below the floor it gives only what
+    costs nobody. A replica that became ready in between would be deleted, so the caller sends each holder's
+    resourceVersion along. `others_available` stay too, but are not ours to scale (the source's own, on the
+    way back).
 
     >>> break_([Holder("old", 8, 8, 8, 0), Holder("web-spot", 2, 2, 2, 8)], floor=8)
     {'old': 6}
     """
     available = others_available + sum(holder.available for holder in holders)
-    specs = others_available + sum(holder.spec for holder in holders)
-    spare = max(0, min(available - floor, specs - floor))
     shrunk: dict[str, int] = {}
     for holder in sorted(holders, key=lambda holder: holder.rank):
-        given, serving = holder.shrink(spare)
+        given = holder.shrink(floor - (available - holder.available))
         if given > 0:
             shrunk[holder.name] = holder.spec - given
-            spare -= serving
+            available -= holder.available - holder.kept(given)
     return shrunk

@@ -17,7 +17,6 @@ from splitter.core.handover import (
     Ownership,
     Step,
     break_,
-    free_replicas,
     holder_of_replica_set,
     holder_of_twin,
     make,
@@ -279,7 +278,7 @@ class TestCounting:
     def test_available_is_counted_from_pods_and_capped(self) -> None:
         """A status that is full for a minute after its nodes are gone is not believed."""
         holder = holder_of_replica_set(replica_set(of=pods(2, lost=3)), target=0, rank=0)
-        assert (holder.spec, holder.available, holder.free) == (5, 2, 3)
+        assert (holder.spec, holder.available) == (5, 2)
 
     def test_a_spec_caps_what_serves(self) -> None:
         """Scaled down a moment ago: the surplus is spent already."""
@@ -296,7 +295,9 @@ class TestCounting:
 
     def test_a_doomed_pod_that_serves_is_not_free(self) -> None:
         """It goes only one for one with a newly available one."""
-        assert free_replicas(pods(1, doomed=2, starting=1), 4) == 1
+        holder = holder_of_replica_set(replica_set(of=pods(1, doomed=2, starting=1)), target=0, rank=0)
+        assert [holder.cost(given) for given in range(5)] == [0, 0, 1, 2, 3]
+        assert holder.shrink(least=4) == 1
 
     def test_a_rolling_twin_counts_the_least(self) -> None:
         """It may surge above its spec, and go down to spec - maxUnavailable; what it gives may be serving."""
@@ -306,7 +307,7 @@ class TestCounting:
         holder = holder_of_twin(rolling, target=0, rank=0, on_demand=False)
         assert is_rolling(rolling)
         assert (holder.held, holder.available) == (6, 2)
-        assert (holder.shrink(1), holder.shrink(2)) == ((0, 0), (4, 2))
+        assert (holder.shrink(least=1), holder.shrink(least=0)) == (0, 4)
 
     def test_a_roll_begins_with_its_write(self) -> None:
         """From the write of a template on its controller may take replicas, long before pods show it."""
@@ -339,7 +340,7 @@ class TestCounting:
         old = replica_set("a", 2, pods(starting=2), template="v0")
         new = replica_set("b", 1, pods(starting=1))
         broken = twin_of(Pool.SPOT, [old, new], updated=1, spec_replicas=2)
-        assert holder_of_twin(broken, target=0, rank=0, on_demand=False).free == 2
+        assert holder_of_twin(broken, target=0, rank=0, on_demand=False).shrink(least=2) == 2
 
     def test_a_terminating_pod_is_nobodys(self) -> None:
         """Neither available nor free nor doomed."""
@@ -358,9 +359,8 @@ def holders(draw: st.DrawFn) -> list[Holder]:
     for number in range(draw(st.integers(1, 4))):
         spec = draw(COUNTS)
         available = draw(st.integers(0, spec))
-        free = draw(st.integers(0, spec - available))
         target = draw(COUNTS)
-        made.append(Holder(f"h{number}", spec, spec, available, target, number == 0, free, number))
+        made.append(Holder(f"h{number}", spec, spec, available, target, number == 0, number))
     return made
 
 
@@ -401,8 +401,7 @@ class TestBreak:
         for holder in given_holders:
             left = shrunk.get(holder.name, holder.spec)
             assert min(holder.spec, holder.target) <= left <= holder.spec
-            taken = max(0, holder.spec - left - holder.free)
-            after += holder.available - min(taken, holder.available)
+            after += min(holder.available, left)
         assert after >= min(before, floor)
 
     def test_takes_the_lowest_rank_first(self) -> None:

@@ -180,9 +180,9 @@ def settle(this: PlanInput) -> Plan:
         elif twin.deleting:
             return _waits("waiting for a deleted twin to go", State.TAKING_OVER)
         elif pods and twin.paused:
-            actions += _sized(this, pool, min(twin.spec_replicas, max(len(pods), left))) or _adopting(
-                this, twin, pods
-            )
+            # At fewer than its pods it would end some as soon as it has them.
+            size = max(len(pods), min(twin.spec_replicas, left))
+            actions += _sized(this, pool, size) or _adopting(this, twin, pods)
         elif twin.paused and not any(orphans_of(this, other) for other in Pool):
             if waits_for_pods(twin) and twin.spec_replicas > left:
                 actions += _sized(this, pool, left)

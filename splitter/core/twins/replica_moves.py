@@ -18,8 +18,9 @@ from splitter.core.floor import (
     floor_of,
     is_rolling,
     kept_by_replica_set,
+    kept_by_source,
     kept_by_twin,
-    may_roll,
+    most_lost,
     staying_pods,
 )
 from splitter.core.handover import (
@@ -97,16 +98,13 @@ def towards_source(observed: Observation, source: SourceView, grace_s: float) ->
 def drain(observed: Observation, source: SourceView) -> Transfer:
     """Shrink all of splitter's holders to 0 beside a source that runs its own replicas again.
 
-    While its own rollout goes on, the source counts at most N - U: the Deployment controller may take
-    that many away without asking us.
+    While its own rollout goes on, the source counts as a twin in a roll: the Deployment controller may take
+    U away without asking us.
     """
-    attached = observed.attached_as(Attachment.ATTACHED)
-    own = sum(kept_by_replica_set(rs, min(rs.spec_replicas, source.replicas)) for rs in attached)
-    if sum(1 for rs in attached if rs.spec_replicas or rs.status_replicas) > 1 or not source.observed:
-        own = min(own, source.replicas - source.max_unavailable)
+    own = kept_by_source(source, observed.attached_as(Attachment.ATTACHED))
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
-    return _transfer(observed, holders, break_(holders, floor, others_available=max(0, own)))
+    return _transfer(observed, holders, break_(holders, floor, others_available=own))
 
 
 def source_rolls(observed: Observation) -> bool:
@@ -170,18 +168,14 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
     one surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may
     take serving ones instead.
     """
-    replicas = wanted.get(twin.name, twin.spec_replicas)
-    if twin.first_ordinal is not None:
-        if not holder_of_twin(twin, replicas, 0, on_demand=False).cost(twin.spec_replicas - replicas):
-            return True
-    elif not is_rolling(twin):
+    if not most_lost(twin, wanted.get(twin.name, twin.spec_replicas)):
+        return True
+    if twin.first_ordinal is None and not is_rolling(twin):
         # What is ready and not in the status yet looks free to go, and serves.
         admitted = available_of(twin.pods, twin.available_replicas)
         counted = min(admitted, sum(rs.spec_replicas for rs in twin.replica_sets))
         if sum(pod.available for pod in twin.pods) > counted:
             return False
-        if not may_roll(twin) and kept_by_twin(twin, replicas) == kept_by_twin(twin, twin.spec_replicas):
-            return True
     kept = sum(
         kept_by_twin(one, min(one.spec_replicas, wanted.get(one.name, one.spec_replicas)))
         for one in observed.twins

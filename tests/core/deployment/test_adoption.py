@@ -221,6 +221,12 @@ class TestSettling:
             AdoptPods("web-spot-h1", SPOT, ("h1",), 2, 3, None),
         )
 
+    def test_a_twin_that_was_scaled_below_its_pods(self) -> None:
+        """By another client, while it waits: at that count its ReplicaSet would end running pods."""
+        observed = observation(labelled(), [KEPT], **waiting(1, 2))
+        result = planned(replace(observed, orphans=running(3, 1, born=True)))
+        assert result.actions[0] == Scale(HolderKind.DEPLOYMENT, "web-on-demand", 1, 3, "rv-web-on-demand")
+
     def test_several_hashes(self) -> None:
         """The label was set again while they were on their way back."""
         pods = (*running(2, 0, born=True), *running(1, 0, born=True, template_hash="h2"))
