@@ -214,9 +214,9 @@ class Writer:
                 body = payloads.parking(action, source)
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case do.Reattach():
-                await self._patch_replica_set(
-                    replica_sets.of(action.name), payloads.reattaching(action), "merge"
-                )
+                owner = await self._client.get(paths.workload(source.key))
+                body = payloads.reattaching(action, owner)
+                await self._patch_replica_set(replica_sets.of(action.name), body, "merge")
             case do.StripOwnershipMark() | do.RetryPods():
                 await self._patch_replica_set(
                     replica_sets.of(action.name), payloads.annotating(action), "merge"

@@ -20,7 +20,7 @@ from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, Rep
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.twins import replica_moves
-from splitter.core.twins.onboard import not_calm, parked, under_way
+from splitter.core.twins.onboard import current_last, not_calm, parked, under_way
 from splitter.core.twins.write_order import LOST_COST, OUR_COST, is_low
 
 
@@ -217,8 +217,7 @@ def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[
         # Else both twins would roll at once when they are resumed. They roll later, one after the other.
         return [do.RestoreTemplate(twin.name, kept.name, twin.resource_version, tried=False)]
     name = _free_name(twin.name, hashes[0], twin.replica_sets)
-    most = twin.spec_replicas + twin.max_surge
-    return [do.AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, None)]
+    return [do.AdoptPods(name, twin.pool, hashes, None)]
 
 
 def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> bool:
@@ -246,6 +245,8 @@ def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSet
 def offboard(this: PlanInput) -> Plan:
     """Let the twins' pods go, in a moment of calm (H37, H46)."""
     twins = this.observed.twins
+    if any(pod.counts for pod in this.observed.orphans) and (stopped := _stopped(this)) is not None:
+        return replace(stopped, step=Step.OFFBOARD)
     if any(twin.deleting for twin in twins):
         return _waits("waiting for a deleted twin to go", State.GIVING_BACK)
     active = [rs for twin in twins for rs in twin.replica_sets if holds_replicas(rs)]
@@ -339,8 +340,11 @@ def bring_home(this: PlanInput) -> Plan:
         return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), requeue_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
     attached = this.observed.attached_as(Attachment.ATTACHED)
-    if any(set(hashes) <= set(rs.hashes) for rs in attached if rs.spec_replicas):
+    active = [rs for rs in attached if rs.spec_replicas or not this.source.replicas]
+    if any(set(hashes) <= set(rs.hashes) for rs in active):
         return _waits("waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, AT_ONCE_S)
+    if (stopped := _stopped(this)) is not None:
+        return stopped
     kept = _kept_of(this, hashes)
     if kept is None or kept.template_hash == this.source.template_hash:
         # All of them have the source's template: its ReplicaSet is called as it was before, if it was.
@@ -349,10 +353,33 @@ def bring_home(this: PlanInput) -> Plan:
         own = kept.name.removeprefix(kept_name(this.source.key.name, ""))
         hashes = tuple(dict.fromkeys((own, *hashes)))
     name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
-    most = this.source.replicas + this.source.max_surge
-    action = do.AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
+    action = do.AdoptPods(name, None, hashes, kept.name if kept is not None else None)
     note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
     return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), requeue_after_s=AT_ONCE_S)
+
+
+def _stopped(this: PlanInput) -> Plan | None:
+    """Return what stops a source that another client has resumed while pods have no owner (H47).
+
+    It is paused, and then its own ReplicaSets are parked, which shrink once the pods are home. Beside one of
+    them its controller would share out the count, and take serving replicas for those that start.
+    """
+    attached = this.observed.attached_as(Attachment.ATTACHED)
+    if this.source.paused and this.source.observed and not attached:
+        return None
+    if not this.source.paused:
+        message = f"{this.source.key.name} was resumed while pods had no owner; paused until they are back"
+        actions: tuple[do.Action, ...] = (
+            do.SetPaused(paused=True, resource_version=this.source.resource_version),
+        )
+    elif not this.source.observed:
+        why = "waiting for the Deployment controller to see the pause"
+        return _waits(why, State.GIVING_BACK, AT_ONCE_S)
+    else:
+        message = f"parked {', '.join(rs.name for rs in attached)}, made while the source was not paused"
+        actions = tuple(parked(this, rs) for rs in current_last(this.source, attached))
+    note = Note(Reason.GIVING_BACK, message)
+    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
 def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[do.Action]:

@@ -100,8 +100,7 @@ def _last_traces(this: PlanInput) -> Plan:
 def _reattach_one(source: SourceView, rs: ReplicaSetView) -> do.Reattach:
     names = (*source.selector_keys, "pod-template-hash")
     labels = tuple((name, rs.template_labels[name]) for name in names if name in rs.template_labels)
-    counts = (rs.spec_replicas, rs.spec_replicas + source.max_surge) if rs.spec_replicas else None
-    return do.Reattach(rs.name, rs.resource_version, labels, counts)
+    return do.Reattach(rs.name, rs.resource_version, labels, active=rs.spec_replicas > 0)
 
 
 def offboard(this: PlanInput) -> Plan:

@@ -4,7 +4,7 @@ The planner calls one of these a reconcile (H21 to H26). Each is idempotent; non
 replicas.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.causes import why_unready
@@ -215,13 +215,15 @@ def under_way(this: PlanInput) -> State:
     return State.MOVING if done and this.observed.twins else State.TAKING_OVER
 
 
+def current_last(source: SourceView, attached: Sequence[ReplicaSetView]) -> list[ReplicaSetView]:
+    """Return ReplicaSets in the order of parking: the source's template last (0.1 s decides)."""
+    current = source.template_hash
+    return sorted(attached, key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created))
+
+
 def park(this: PlanInput) -> Plan:
-    """Release what appeared while the source was not paused, the source's template last (0.1 s decides)."""
-    current = this.source.template_hash
-    attached = sorted(
-        this.observed.attached_as(Attachment.ATTACHED),
-        key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created),
-    )
+    """Release what appeared while the source was not paused."""
+    attached = current_last(this.source, this.observed.attached_as(Attachment.ATTACHED))
     actions = tuple(parked(this, rs) for rs in attached)
     names = ", ".join(rs.name for rs in attached)
     message = f"{names} appeared while the source was not paused; parked, and drained to 0"

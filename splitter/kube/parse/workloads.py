@@ -126,7 +126,7 @@ def twin(raw: Raw) -> TwinRecord:
     ):
         raise UnreadableError("it is not called as the twin of its owner would be")
     replicas = count(spec, "replicas", 1)
-    surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
+    surge, unavailable = rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
         *identity(metadata),
         source=Key(kind, metadata["namespace"], owner["name"]),
@@ -173,7 +173,7 @@ def _is_stalled(status: Raw) -> bool:
     return progressing is not None and progressing.get("reason") == "ProgressDeadlineExceeded"
 
 
-def _rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
+def rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
     """Resolve maxSurge (rounded up) and maxUnavailable (down) as the Deployment controller does."""
     rolling = spec.get("strategy", {}).get("rollingUpdate") or {}
     surge = _of(rolling.get("maxSurge", "25%"), replicas, ceil)
@@ -198,7 +198,7 @@ def source(raw: Raw) -> SourceRecord:
     kind = raw.get("kind", DEPLOYMENT)
     replicas = count(spec, "replicas", 1)
     only = statefulsets.stateful(raw) if kind == STATEFUL_SET else None
-    surge, unavailable = _rolling_numbers(spec, replicas) if only is None else (1, 1)
+    surge, unavailable = rolling_numbers(spec, replicas) if only is None else (1, 1)
     controlling = controller(metadata)
     observed = count(status, "observedGeneration") >= metadata["generation"]
     counts = [count(status, name) for name in ("updatedReplicas", "availableReplicas", "replicas")]

@@ -217,8 +217,8 @@ class TestSettling:
         result = planned(replace(observed, orphans=running(3, 1, born=True)))
         assert result.step is Step.SETTLE
         assert result.actions == (
-            AdoptPods("web-on-demand-h1", OD, ("h1",), 3, 4, None),
-            AdoptPods("web-spot-h1", SPOT, ("h1",), 2, 3, None),
+            AdoptPods("web-on-demand-h1", OD, ("h1",), None),
+            AdoptPods("web-spot-h1", SPOT, ("h1",), None),
         )
 
     def test_a_twin_that_was_scaled_below_its_pods(self) -> None:
@@ -449,23 +449,23 @@ class TestBringingHome:
         """Named as it was before, with the template and the revision that were kept."""
         result = self.homeward(running(3, 2, born=True), KEPT)
         assert result.step is Step.BRING_HOME
-        assert result.actions == (AdoptPods("web-h1", None, ("h1",), 5, 8, "web-splith1"),)
+        assert result.actions == (AdoptPods("web-h1", None, ("h1",), "web-splith1"),)
 
     def test_whatever_hashes_they_have(self) -> None:
         """Those that were made by the twins, too; the source's own is the first of them."""
         pods = (*running(3, 0, born=True, template_hash="b"), *running(0, 2, born=True, template_hash="a"))
         result = self.homeward(pods, KEPT)
-        assert result.actions == (AdoptPods("web-h1", None, ("h1", "a", "b"), 5, 8, "web-splith1"),)
+        assert result.actions == (AdoptPods("web-h1", None, ("h1", "a", "b"), "web-splith1"),)
 
     def test_of_a_new_template(self) -> None:
         """Nothing keeps it: the source has it."""
         result = self.homeward(running(3, 2, born=True, template_hash="h2"), template="v2")
-        assert result.actions == (AdoptPods("web-h2", None, ("h2",), 5, 8, None),)
+        assert result.actions == (AdoptPods("web-h2", None, ("h2",), None),)
 
     def test_of_an_older_template(self) -> None:
         """One pod of it, and all are rolled: better than one that bears a template that it is not made of."""
         result = self.homeward(running(3, 2, born=True), KEPT, template="v2")
-        assert result.actions == (AdoptPods("web-h1", None, ("h1",), 5, 8, "web-splith1"),)
+        assert result.actions == (AdoptPods("web-h1", None, ("h1",), "web-splith1"),)
 
     def test_a_name_that_is_taken(self) -> None:
         """By what an earlier version has parked."""
