@@ -8,10 +8,13 @@ word: `v1`, or `v1|spot` for a twin's; the image of one with `broken` in it cann
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from splitter.core.model import Pool, Trouble
 from splitter.core.split_status import SplitStatus
+
+if TYPE_CHECKING:
+    from stories.informers import Informers
 
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 APP = "app"
@@ -204,6 +207,8 @@ class Cluster:
         """The source's minReadySeconds, and the twins'."""
         self.progress_deadline_s = 600
         """The source's progressDeadlineSeconds, and the twins'."""
+        self.informers: Informers | None = None
+        """What the controllers see, where that is not all there is."""
         self.budgets: dict[str, Budget] = {}
         self.budgets_refused_until: int | None = None
         """Until then nobody may write budgets; None: nobody may here at all."""

@@ -26,7 +26,7 @@ class Hands:
         self.guarded = guarded
         self.nodes = 0
         self.images = 1
-        self.by_hand = True
+        self.by_hand = False
         """Whether people lay hands on what splitter has made, and replicas fall ill."""
 
     def next(self) -> Hand:
@@ -37,6 +37,12 @@ class Hands:
             return self.dice.choice([*self._on_ours(), *self._on_pods(), *self._around()])
         frequent = self._frequent()
         return self.dice.choice(frequent if self.dice.random() < 0.5 else self._rarer())
+
+    def scaled(self) -> Hand:
+        """Return a step of an autoscaler."""
+        was, step = self.cluster.source.replicas, self.dice.choice([-3, -1, 1, 2, 4])
+        count = min(max(0, was + step), 9)
+        return f"scaled to {count}", lambda: self.cluster.change_spec(self.cluster.source, replicas=count)
 
     def add_node(self, *, spot: bool, slots: int | None = None) -> None:
         """Bring a node."""
@@ -250,7 +256,7 @@ class Hands:
     def _replace(self) -> None:
         self.cluster.source.labels.pop("splitter.io/split", None)
         self.cluster.source.annotations.clear()
-        self.cluster.source.version = self.cluster.version()
+        self.cluster.unpause()  # the manifest does not say that it is paused
 
 
 def _take_out(pod: Pod, **labels: object) -> None:

@@ -85,6 +85,7 @@ def destined(cluster: Cluster) -> NodeStatus:
     released = [
         (rs, min(rs.spec, cluster.source.replicas) if APP in rs.labels else rs.spec)
         for rs in cluster.released()
+        if not rs.deleting
     ]
     for rs, spec in released:
         left = _left(cluster, rs, spec)
@@ -92,7 +93,7 @@ def destined(cluster: Cluster) -> NodeStatus:
         serving += sum(cluster.serves(pod) for pod in left)
     for deployment in cluster.deployments:
         owned = cluster.owned_by(deployment)
-        active = [rs for rs in owned if rs.spec > 0]
+        active = [rs for rs in owned if rs.spec > 0 and not rs.deleting]
         # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
         wanted = deployment.replicas
         if any(rs.template != deployment.template for rs in active):
@@ -108,10 +109,12 @@ def destined(cluster: Cluster) -> NodeStatus:
 
 
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
-    """Return what is left of pods without an owner: a twin that takes them keeps as many as it is to have."""
+    """Return what is left of pods that have no owner, or lose it now: a twin keeps what it is to have."""
+    going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
+    free = cluster.orphans() + [pod for rs in going for pod in cluster.pods_of(rs) if pod.active]
     kept: list[Pod] = []
     for pool in (*Pool, None):
-        pods, twin = [pod for pod in cluster.orphans() if pod.label is pool], None
+        pods, twin = [pod for pod in free if pod.label is pool], None
         if pool is not None:
             twin = cluster.twins.get(pool)
         gone = 0 if twin is None else max(0, len(pods) - twin.replicas)
