@@ -167,6 +167,9 @@ class Guarded:
         if planned.step not in {Step.RUN, Step.OFFBOARD} or len(self.cluster.twins) < len(Pool):
             self.looking = None
             return
+        if "splitter.io/dry-run" in self.cluster.source.annotations:
+            # The budget stays as it was written last, if all of that was.
+            replicas = min(replicas, self.looked.replicas if self.looked is not None else 0)
         doomed = frozenset(one.name for one in self.cluster.nodes.values() if one.doomed)
         if doomed and self.cluster.notice_s is not None:
             self.looking = None  # who has to end is let go, whoever is missing (G6)
