@@ -37,7 +37,7 @@ def changed_fields(before: Rendered, after: Rendered) -> tuple[str, ...]:
     # Its threshold would tell two objects without a common key, such as what is left of them, as one change.
     delta = DeepDiff(*unlike, view="tree", threshold_to_diff_deeper=0, zip_ordered_iterables=True)
     paths = (level.path(output_format="list") for levels in delta.values() for level in levels)
-    return _shown([str(part) for part in path] for path in paths if path[-1] not in _MARKS)
+    return shown([str(part) for part in path] for path in paths if path[-1] not in _MARKS)
 
 
 def _unlike(before: object, after: object) -> tuple[object, object]:
@@ -88,7 +88,7 @@ def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
     ours = json.loads(rendered.manifest_json)
     lists = KeyedLists()
     differing = [(edit, _value_at(ours, edit.path, lists)) for edit in edits]
-    return _shown(
+    return shown(
         [_called(part) for part in edit.path]
         for edit, value in differing
         if value is not None and value != edit.value
@@ -112,7 +112,8 @@ def _called(part: str) -> str:
     return "/".join(map(str, json.loads(part).values())) if part.startswith('{"') else part
 
 
-def _shown(paths: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    shown = sorted(".".join(part if _NAME.fullmatch(part) else "*" for part in path) for path in paths)
-    more = len(shown) - _SHOWN
-    return (*shown[:_SHOWN], *((f"{more} more",) if more > 0 else ()))
+def shown(paths: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return paths as people read them: five, and how many more; a part that may be a value is a `*`."""
+    texts = sorted(".".join(part if _NAME.fullmatch(part) else "*" for part in path) for path in paths)
+    more = len(texts) - _SHOWN
+    return (*texts[:_SHOWN], *((f"{more} more",) if more > 0 else ()))

@@ -224,6 +224,8 @@ class TwinView:
     edits: tuple[Edit, ...] = ()
     stripped: bool = False  # fields that we have applied were removed by somebody
     robbed: bool = False  # its label or its owner was taken away
+    altered: tuple[str, ...] = ()  # fields that a policy has changed on their way here, by our last write
+    added: tuple[str, ...] = ()  # and those that it has added to the pod template
     made_of: str = ""  # what of the source its template was made of
     stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
     strays: frozenset[str] = frozenset()  # its pods in the other pool, by UID, where it starts none
@@ -342,6 +344,8 @@ class Observation:
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
     denied: Note | None = None  # what the dry run of the writes to come was answered
+    additions: tuple[Note, ...] = ()  # what a policy would add to its twins, by that dry run
+    letting_go_refused: Note | None = None  # why pods that lost their owner now would find no new one
     placeholders: tuple[PodView, ...] = ()  # in placement mode: they hold room for a move
     published: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
     published_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen

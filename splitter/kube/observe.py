@@ -278,6 +278,8 @@ class Observer:
             view,
             resource_version=str(record.version),
             stripped=self._cache.is_stripped(record),
+            altered=self._cache.mutated(record).changed,
+            added=self._cache.mutated(record).added,
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
             strays=self._pods.strays(record, replica_sets),
             replica_sets=replica_sets,

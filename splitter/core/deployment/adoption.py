@@ -19,13 +19,18 @@ from splitter.core.labels_annotations import kept_name
 from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.twins import replica_moves
+from splitter.core.twins import letting_go, replica_moves
 from splitter.core.twins.onboard import current_last, not_calm, parked, under_way
 from splitter.core.twins.write_order import LOST_COST, OUR_COST, is_low
 
 
 def onboard(this: PlanInput) -> Plan:
     """Park what is idle, prepare the twins for the source's pods, then let the pods go (H26, H40)."""
+    refused = this.observed.letting_go_refused
+    return _onboard(this) if refused is None else letting_go.undone(this, refused)
+
+
+def _onboard(this: PlanInput) -> Plan:
     attached = this.observed.attached_as(Attachment.ATTACHED)
     active = [rs for rs in attached if holds_replicas(rs)]
     if len(active) > 1:
@@ -249,6 +254,8 @@ def offboard(this: PlanInput) -> Plan:
         return replace(stopped, step=Step.OFFBOARD)
     if any(twin.deleting for twin in twins):
         return _waits("waiting for a deleted twin to go", State.GIVING_BACK)
+    if (refused := this.observed.letting_go_refused) is not None:
+        return letting_go.kept_by_twins(this, refused)
     active = [rs for twin in twins for rs in twin.replica_sets if holds_replicas(rs)]
     if not active:
         note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")

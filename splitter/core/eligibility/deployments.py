@@ -89,6 +89,7 @@ CHECKS_WHILE_SPLIT: tuple[checks.Check, ...] = (
     checks.controlled_by_another,
     _recreate,
     checks.own_labels_taken,
+    checks.mutated,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
 )

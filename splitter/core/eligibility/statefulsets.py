@@ -120,6 +120,7 @@ CHECKS_WHILE_SPLIT: tuple[checks.Check, ...] = (
     _autoscaled,
     _declared_in_git,
     checks.own_labels_taken,
+    checks.mutated,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
 )

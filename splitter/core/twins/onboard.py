@@ -5,6 +5,7 @@ replicas.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.causes import why_unready
@@ -16,7 +17,7 @@ from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, Sourc
 from splitter.core.names import Key
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
-from splitter.core.twins import replica_moves, write_conflicts
+from splitter.core.twins import letting_go, replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
 
@@ -70,7 +71,8 @@ def consider(this: PlanInput) -> Plan:
     note = Note(Reason.TAKEN_OVER, message)
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))
-    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, requeue_after_s=AT_ONCE_S)
+    begun = Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, requeue_after_s=AT_ONCE_S)
+    return replace(begun, advice=this.observed.additions)
 
 
 def _held_up(this: PlanInput) -> str:
@@ -156,6 +158,8 @@ def parked(this: PlanInput, rs: ReplicaSetView) -> Park:
 
 def pause(this: PlanInput) -> Plan:
     """Pause; with something parked it is a write conflict, counted after the write (H24, H50)."""
+    if (held := letting_go.not_paused(this)) is not None:
+        return held
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
     if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:

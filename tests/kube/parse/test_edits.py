@@ -10,6 +10,7 @@ from splitter.core.keyed import Edit
 from splitter.core.nodes.facts import NodeFacts, NodeState
 from splitter.kube import parse
 from splitter.kube.cache import Cache
+from splitter.kube.mutations import NONE, Mutations
 from splitter.kube.parse.edits import MAX_EDITS
 
 CONTAINER = '{"name":"web"}'
@@ -124,6 +125,15 @@ class TestStripped:
         cache.twin_applied(newer(twin(whole), 3))
         (record,) = cache.twins.values()
         assert not cache.is_stripped(record)
+
+    def test_what_a_policy_made_of_it(self) -> None:
+        """Known until the next write of ours, and forgotten with the twin."""
+        cache, raw = self.cache(), twin(TestOwned().ours(image={}))
+        cache.twin_applied(raw, Mutations(changed=("spec.replicas",)))
+        (record,) = cache.twins.values()
+        assert cache.mutated(record) == Mutations(changed=("spec.replicas",))
+        cache.twin_applied(newer(raw, 3))
+        assert cache.mutated(record) == NONE
 
     def test_before_our_first_write(self) -> None:
         """A controller that has just started takes twins as they are."""
