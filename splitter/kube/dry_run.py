@@ -105,8 +105,7 @@ async def _deployment(
     spot = sum(pod.counts and pod.on_spot for pod in home.pods) if home is not None else 0
     sizes = {Pool.ON_DEMAND: source.replicas - spot, Pool.SPOT: spot}
     twins = {
-        pool: (await _sized(rehearsal, source, pool, rendered[pool], size), size)
-        for pool, size in sizes.items()
+        pool: await _sized(rehearsal, source, pool, rendered[pool], size) for pool, size in sizes.items()
     }
     await rehearsal.of(_pause(source))
     # One for all: who refuses one of them refuses any, and there may be hundreds.
@@ -142,15 +141,15 @@ async def _change_of_owner(
     rehearsal: Rehearsal,
     source: SourceView,
     home: ReplicaSetView,
-    twins: Mapping[Pool, tuple[Json, int]],
+    twins: Mapping[Pool, Json],
 ) -> None:
     """Send the writes by which running pods change their owner: of one ReplicaSet, and a pod of each pool."""
     replica_sets = paths.replica_sets(source.key.namespace)
     live = await rehearsal.client.get(replica_sets.of(home.name))
     await rehearsal.of(keeper(source, home.hashes, live))
-    for pool, (created, size) in twins.items():
-        await rehearsal.of(adoption(source, home, pool, created, size))
-    await rehearsal.of(home_coming(source, home, source.replicas))
+    for pool, created in twins.items():
+        await rehearsal.of(adoption(source, home, pool, created))
+    await rehearsal.of(home_coming(source, home))
     await rehearsal.of(orphaning(source, home))
     for pod in one_of_each_pool(home.pods):
         labels = labelling(source, LabelPod(pod.name, pod.uid, Pool.SPOT if pod.on_spot else Pool.ON_DEMAND))

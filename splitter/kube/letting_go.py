@@ -74,7 +74,7 @@ async def _to_the_twins(
             sent = orjson.loads(rendered[twin.pool].manifest_json)["spec"]
             if changed := mutations({"spec": sent}, live).changed:
                 raise DeniedError(mutated(f"write {twin.name}", changed))
-        await rehearsal.of(adoption(source, home, twin.pool, live, twin.spec_replicas))
+        await rehearsal.of(adoption(source, home, twin.pool, live))
     await rehearsal.of(orphaning(source, home))
     for pod in one_of_each_pool(home.pods):
         await rehearsal.of(owner_taken_off(source, home, pod))
@@ -87,7 +87,7 @@ async def _back_home(rehearsal: Rehearsal, observed: Observation, source: Source
         if any(map(holds_replicas, twin.replica_sets))
     ]
     if active:
-        await rehearsal.of(home_coming(source, active[0], source.replicas))
+        await rehearsal.of(home_coming(source, active[0]))
         await rehearsal.of(keeper(source, active[0].hashes, {"metadata": {}, **_itself(source)}))
     for rs in active:
         await rehearsal.of(orphaning(source, rs))
@@ -100,17 +100,17 @@ def _itself(source: SourceView) -> Json:
     return itself
 
 
-def home_coming(source: SourceView, rs: ReplicaSetView, replicas: int) -> Write:
+def home_coming(source: SourceView, rs: ReplicaSetView) -> Write:
     """Return the ReplicaSet of the source that adopts its pods on the way back."""
-    return adoption(source, rs, None, _itself(source), replicas)
+    return adoption(source, rs, None, _itself(source))
 
 
-def adoption(source: SourceView, rs: ReplicaSetView, pool: Pool | None, owner: Json, replicas: int) -> Write:
+def adoption(source: SourceView, rs: ReplicaSetView, pool: Pool | None, owner: Json) -> Write:
     """Return the ReplicaSet that adopts for this owner what a ReplicaSet lets go: a twin, or the source."""
     hashes = rs.hashes or (rs.template_hash,)
     # A letter more than Kubernetes' own: one of that name may be there, and would be all that is answered.
     name = f"{owner['metadata']['name']}-{hashes[0]}a"[:_LONGEST_NAME]
-    action = AdoptPods(name, pool, hashes, replicas, replicas + source.max_surge, None)
+    action = AdoptPods(name, pool, hashes, None)
     where = f"the {pool} twin" if pool is not None else "the source, on the way back"
     return Write(
         f"create the replicaset that adopts running pods for {where}",

@@ -162,7 +162,8 @@ class Hands:
             events.append(("kubectl delete the Split", partial(setattr, cluster, "split", None)))
         if budgets.GUARD in cluster.budgets:
             events.append(("kubectl delete the guard", partial(cluster.budgets.pop, budgets.GUARD)))
-        if (sets := cluster.released()) and (rs := dice.choice(sets)):
+        if sets := cluster.released():
+            rs = dice.choice(sets)
             events.append((f"kubectl delete {rs.name}", partial(cluster.remove_replica_set, rs)))
         return events
 

@@ -111,10 +111,10 @@ def left(cluster: Cluster, twin: Deployment, order: Sequence[int]) -> tuple[int,
     """
     served, stayed = len(cluster.pods), len(cluster.pods)
     idle = 0
-    turns = iter(order)
+    acting = iter(order)
     while idle < 2:
         owned = cluster.owned_by(twin)
-        who = next(turns, None)
+        who = next(acting, None)
         chosen = [None, *owned] if who is None else [[None, *owned][who % (len(owned) + 1)]]
         changed = False
         for rs in chosen:
