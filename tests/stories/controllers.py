@@ -33,7 +33,7 @@ def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
 def _sync_spec(cluster: Cluster, deployment: Deployment) -> bool:
     changed = deployment.pool is None and _adopt(cluster)
     owned = cluster.owned_by(deployment)
-    new = _new_replica_set(owned, deployment)
+    new = new_replica_set(owned, deployment)
     if new is not None and ANNOTATION_TAKEN_OVER in deployment.annotations and not new.marked:
         new.marked, new.version, changed = True, cluster.version(), True
     if deployment.paused or _was_scaled(owned, deployment):
@@ -52,11 +52,11 @@ def _sync_spec(cluster: Cluster, deployment: Deployment) -> bool:
 
 
 def rescale(cluster: Cluster, deployment: Deployment) -> bool:
-    """Do what a pass of the Deployment controller begins with after a change of the count; nothing else."""
+    """Do what a pass of the Deployment controller does where the Deployment is paused or was scaled."""
     owned = cluster.owned_by(deployment)
-    if not _was_scaled(owned, deployment):
+    if not deployment.paused and not _was_scaled(owned, deployment):
         return False
-    return _scale(cluster, deployment, owned, _new_replica_set(owned, deployment))
+    return _scale(cluster, deployment, owned, new_replica_set(owned, deployment))
 
 
 def _adopt(cluster: Cluster) -> bool:
@@ -66,7 +66,8 @@ def _adopt(cluster: Cluster) -> bool:
     return bool(collected)
 
 
-def _new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
+def new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
+    """Return the oldest one with the Deployment's template: all others are old ones."""
     alike = [rs for rs in owned if rs.template == deployment.template]
     return min(alike, key=lambda rs: (rs.created, rs.name), default=None)
 
@@ -173,7 +174,7 @@ def _forget_history(cluster: Cluster, deployment: Deployment, old: list[ReplicaS
 
 def _deployment_status(cluster: Cluster, deployment: Deployment) -> bool:
     owned = cluster.owned_by(deployment)
-    new = _new_replica_set(owned, deployment)
+    new = new_replica_set(owned, deployment)
     counts = (
         sum(rs.status_replicas for rs in owned),
         new.status_replicas if new else 0,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from splitter.core import actions as do
 from splitter.core.deployment import unowned
-from splitter.core.deployment.unowned import orphans_of
+from splitter.core.deployment.unowned import orphans_of, stopped
 from splitter.core.desired.compare import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
@@ -20,8 +20,8 @@ from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, Rep
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.twins import letting_go, replica_moves
-from splitter.core.twins.onboard import current_last, not_calm, parked, under_way
-from splitter.core.twins.write_order import LOST_COST, OUR_COST, is_low
+from splitter.core.twins.onboard import not_calm, parked, under_way
+from splitter.core.twins.write_order import LOST_COST, OUR_COST, cost_of, is_low
 
 
 def onboard(this: PlanInput) -> Plan:
@@ -250,8 +250,8 @@ def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSet
 def offboard(this: PlanInput) -> Plan:
     """Let the twins' pods go, in a moment of calm (H37, H46)."""
     twins = this.observed.twins
-    if any(pod.counts for pod in this.observed.orphans) and (stopped := _stopped(this)) is not None:
-        return replace(stopped, step=Step.OFFBOARD)
+    if any(pod.counts for pod in this.observed.orphans) and (first := stopped(this)) is not None:
+        return replace(first, step=Step.OFFBOARD)
     if any(twin.deleting for twin in twins):
         return _waits("waiting for a deleted twin to go", State.GIVING_BACK)
     if (refused := this.observed.letting_go_refused) is not None:
@@ -350,8 +350,15 @@ def bring_home(this: PlanInput) -> Plan:
     active = [rs for rs in attached if rs.spec_replicas or not this.source.replicas]
     if any(set(hashes) <= set(rs.hashes) for rs in active):
         return _waits("waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, AT_ONCE_S)
-    if (stopped := _stopped(this)) is not None:
-        return stopped
+    if (first := stopped(this)) is not None:
+        return first
+    costs = [cost for pod in pods if (cost := cost_of(pod)) is not None]
+    if costs and len(pods) > this.source.replicas:  # those above N end as soon as they are home
+        note = Note(
+            Reason.GIVING_BACK, f"of {len(pods)} pods those on nodes that go are to end first", quiet=True
+        )
+        again_s = AT_ONCE_S
+        return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(costs), (note,), requeue_after_s=again_s)
     kept = _kept_of(this, hashes)
     if kept is None or kept.template_hash == this.source.template_hash:
         # All of them have the source's template: its ReplicaSet is called as it was before, if it was.
@@ -363,30 +370,6 @@ def bring_home(this: PlanInput) -> Plan:
     action = do.AdoptPods(name, None, hashes, kept.name if kept is not None else None)
     note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
     return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), requeue_after_s=AT_ONCE_S)
-
-
-def _stopped(this: PlanInput) -> Plan | None:
-    """Return what stops a source that another client has resumed while pods have no owner (H47).
-
-    It is paused, and then its own ReplicaSets are parked, which shrink once the pods are home. Beside one of
-    them its controller would share out the count, and take serving replicas for those that start.
-    """
-    attached = this.observed.attached_as(Attachment.ATTACHED)
-    if this.source.paused and this.source.observed and not attached:
-        return None
-    if not this.source.paused:
-        message = f"{this.source.key.name} was resumed while pods had no owner; paused until they are back"
-        actions: tuple[do.Action, ...] = (
-            do.SetPaused(paused=True, resource_version=this.source.resource_version),
-        )
-    elif not this.source.observed:
-        why = "waiting for the Deployment controller to see the pause"
-        return _waits(why, State.GIVING_BACK, AT_ONCE_S)
-    else:
-        message = f"parked {', '.join(rs.name for rs in attached)}, made while the source was not paused"
-        actions = tuple(parked(this, rs) for rs in current_last(this.source, attached))
-    note = Note(Reason.GIVING_BACK, message)
-    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
 def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[do.Action]:

@@ -1,4 +1,6 @@
-"""Spot that goes while pods have no owner: `adoption.settle` asks here what to cover, and what to remember.
+"""What may happen while pods have no owner: `adoption` asks here what to do about it.
+
+Spot goes: `settle` covers it, and remembers it. Another client resumes the source: `stopped`.
 
 Nobody replaces a pod without an owner. That lasts a moment, or for as long as the API server takes no
 ReplicaSet that would adopt it, or nobody leads.
@@ -6,11 +8,13 @@ ReplicaSet that would adopt it, or nobody leads.
 
 from dataclasses import replace
 
-from splitter.core.actions import Action, HolderKind, Scale
-from splitter.core.handover import waits_for_pods
-from splitter.core.model import PodView, Pool
-from splitter.core.plan import PlanInput
+from splitter.core.actions import Action, HolderKind, Scale, SetPaused
+from splitter.core.handover import Step, waits_for_pods
+from splitter.core.model import Attachment, Note, PodView, Pool
+from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
+from splitter.core.reasons import Reason, State
 from splitter.core.split_status import RebalanceState
+from splitter.core.twins.onboard import current_last, parked
 
 
 def orphans_of(this: PlanInput, pool: Pool) -> list[PodView]:
@@ -62,3 +66,25 @@ def covering(this: PlanInput) -> list[Action]:
     if wanted <= twin.spec_replicas:
         return []
     return [Scale(HolderKind.DEPLOYMENT, twin.name, twin.spec_replicas, wanted, None)]
+
+
+def stopped(this: PlanInput) -> Plan | None:
+    """Return what stops a source that another client has resumed while pods have no owner (H47).
+
+    It is paused, and then its own ReplicaSets are parked, which shrink once the pods are home. Beside one of
+    them its controller would share out the count, and take serving replicas for those that start.
+    """
+    attached = this.observed.attached_as(Attachment.ATTACHED)
+    if this.source.paused and this.source.observed and not attached:
+        return None
+    if not this.source.paused:
+        message = f"{this.source.key.name} was resumed while pods had no owner; paused until they are back"
+        actions: tuple[Action, ...] = (SetPaused(paused=True, resource_version=this.source.resource_version),)
+    elif not this.source.observed:
+        waits = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to see the pause")
+        return Plan(Step.WAIT_CONTROLLER, State.GIVING_BACK, waits, requeue_after_s=AT_ONCE_S)
+    else:
+        message = f"parked {', '.join(rs.name for rs in attached)}, made while the source was not paused"
+        actions = tuple(parked(this, rs) for rs in current_last(this.source, attached))
+    note = Note(Reason.GIVING_BACK, message)
+    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, actions, (note,), requeue_after_s=AT_ONCE_S)
