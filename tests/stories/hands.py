@@ -173,14 +173,16 @@ class Hands:
         active = [pod for pod in cluster.pods.values() if pod.active]
         ready = [pod for pod in active if cluster.serves(pod)]
         events: list[Hand] = []
-        if active and (pod := dice.choice(active)):
+        if active:
+            pod = dice.choice(active)
             events.append((f"kubectl delete {pod.name}", partial(cluster.terminate, pod)))
             if pod.owner:
                 events += [
                     (f"{pod.name} gets pod-template-hash=debug", partial(_take_out, pod, hash="debug")),
                     (f"{pod.name} loses our labels", partial(_take_out, pod, label=None)),
                 ]
-        if ready and (pod := dice.choice(ready)):
+        if ready:
+            pod = dice.choice(ready)
             seconds = dice.choice([2, 30, 300])
             events.append((f"{pod.name} is not ready for {seconds} s", partial(fail, cluster, pod, seconds)))
             events += [

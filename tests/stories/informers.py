@@ -7,6 +7,7 @@ writes over what it has not seen (the `resourceVersion`).
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from stories.cluster import Cluster, Deployment, Node, Pod, T, copied
 
@@ -40,7 +41,7 @@ class Informers:
 
     def watches(self) -> list[Callable[[], bool]]:
         """Return what brings the caches up to date; each says whether anything was new."""
-        return [lambda kind=kind: self._tell(kind) for kind in ("pods", "nodes", "deployments")]
+        return [partial(self._tell, kind) for kind in ("pods", "nodes", "deployments")]
 
     def _hasten(self, kind: str) -> None:
         if self.cluster.now > self._told.get(kind, 0) + LAG_S:

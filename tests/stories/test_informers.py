@@ -22,7 +22,7 @@ def cluster() -> Cluster:
 
 def settle(cluster: Cluster) -> None:
     """Let everybody act, and each watch tell what is new, until nothing changes."""
-    while any([act() for act in actors(cluster)]):
+    while sum(act() for act in actors(cluster)):
         pass
 
 

@@ -250,12 +250,8 @@ def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSet
 def offboard(this: PlanInput) -> Plan:
     """Let the twins' pods go, in a moment of calm (H37, H46)."""
     twins = this.observed.twins
-    if any(pod.counts for pod in this.observed.orphans) and (first := stopped(this)) is not None:
-        return replace(first, step=Step.OFFBOARD)
     if any(twin.deleting for twin in twins):
         return _waits("waiting for a deleted twin to go", State.GIVING_BACK)
-    if (refused := this.observed.letting_go_refused) is not None:
-        return letting_go.kept_by_twins(this, refused)
     active = [rs for twin in twins for rs in twin.replica_sets if holds_replicas(rs)]
     if not active:
         note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")
