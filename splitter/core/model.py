@@ -96,6 +96,7 @@ class PodView:
     successor: str = ""  # the UID of another node that has the vanished one's name by now
     voluntary: bool = False  # its node goes by somebody's choice: replaced, but no reason to distrust spot
     cordoned: bool = False  # and nothing worse is known of its node: somebody may leave it so for ever
+    undated: bool = False  # its node goes, and nothing says by when: cordoned, or drained
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
     ready_since: datetime | None = None
     unready_since: datetime | None = None  # bound, and not ready since
@@ -109,6 +110,7 @@ class PodView:
     signal: str = ""
     deadline: datetime | None = None
     notice_s: float | None = None  # of a doomed node: from its notice to its end, where no deadline is told
+    reclaim_s: float | None = None  # the same of one that its provider surely takes back
     usual_notice_s: float | None = None  # of any node: how long its provider's notice would last
     termination_s: int = 30  # terminationGracePeriodSeconds: what it is given to end
     ordinal: int | None = None  # of a StatefulSet's

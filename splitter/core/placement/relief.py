@@ -16,7 +16,7 @@ from splitter.core.model import Note, Observation, PodView, Pool, SourceView
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import HOUR_S, Cause, End, permitted
 from splitter.core.placement.members import PlacementInput
-from splitter.core.placement.mover import Eviction
+from splitter.core.placement.moves import Eviction
 from splitter.core.placement.place import Placed
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance import Tuning
