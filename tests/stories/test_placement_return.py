@@ -123,11 +123,11 @@ def test_a_cordon_is_withdrawn_before_anyone_moves(ordered: bool) -> None:
     story.wait(5)
     story.nodes_are("cordoned", *BOTH)
     story.wait(300)
-    assert story.held is not None
+    assert story.placeholders >= 1
     story.nodes_are("up", *BOTH)
     story.wait(60)
-    assert story.held is None  # type: ignore[comparison-overlap]
     assert (story.ordinals, story.ends) == ((0, 1, 2), [])
+    assert story.held is None
 
 
 @pytest.mark.parametrize("replicas", SIZES)

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from splitter.core.clock import left_s
 from splitter.core.model import Note, Pool
-from splitter.core.placement.members import Member, PlacementInput
-from splitter.core.placement.moves import Hold
+from splitter.core.placement.members import Hold, Member, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState

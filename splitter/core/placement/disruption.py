@@ -17,8 +17,7 @@ from splitter.core.clock import clock, left_s
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S
-from splitter.core.placement.members import TRANSIT_S, Member, PlacementInput
-from splitter.core.placement.moves import Hold
+from splitter.core.placement.members import TRANSIT_S, Hold, Member, PlacementInput
 from splitter.core.placement.recreation import doubled, held_in_order, not_made_again
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning

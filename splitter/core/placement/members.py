@@ -1,4 +1,4 @@
-"""The members of a StatefulSet in one moment: who stands where, who counts, who is on the way.
+"""The members of a StatefulSet in one moment, where each stands, and what the mover may answer about them.
 
 Built by `kube.observe` in every reconcile (and by tests). A member is counted by its pod and that pod's node,
 never by the StatefulSet's status. Nothing here decides. Counts are replicas, instants aware UTC datetimes.
@@ -10,7 +10,7 @@ from datetime import datetime
 
 from splitter.core.clock import left_s
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, PodView, Pool
+from splitter.core.model import NodeStatus, Note, PodView, Pool
 from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.rebalance import RebalanceInput
 
@@ -193,6 +193,48 @@ class PlacementInput:
     def keeps_majority_without(self, leaving: int) -> bool:
         """Say whether more than half of the members are ready after so many have left: of two not one."""
         return (self.serving - leaving) * 2 > self.known
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why nothing moves, and the seconds after which time alone may change that."""
+
+    note: Note
+    requeue_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """End this pod, by the eviction API: the StatefulSet makes it again, in the other pool."""
+
+    ordinal: int
+    pod: str
+    uid: str
+    to: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Hold room in a pool for one member's move."""
+
+    pool: Pool
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The next eviction or what it waits for, and the room to hold meanwhile; all None: nothing to move."""
+
+    step: Eviction | Hold | None = None
+    reservation: Reservation | None = None
+    note: Note | None = None
+
+
+def evicted(member: Member, to: Pool) -> Eviction | None:
+    """Return the eviction of a member; None where it has no pod."""
+    if member.pod is None:
+        return None
+    return Eviction(member.ordinal, member.pod.name, member.pod.uid, to)
 
 
 def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:

@@ -15,8 +15,15 @@ from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.placement.calm import waits_for_others, waits_long
 from splitter.core.placement.disruption import Cause, barred, is_member_spent
-from splitter.core.placement.members import Member, Placeholder, PlacementInput
-from splitter.core.placement.moves import Hold, Move, Reservation, evicted
+from splitter.core.placement.members import (
+    Hold,
+    Member,
+    Move,
+    Placeholder,
+    PlacementInput,
+    Reservation,
+    evicted,
+)
 from splitter.core.placement.notice import moved_on_notice, unmovable
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.placement.outcome import rest, room_rest

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Pool
 from splitter.core.placement.disruption import Cause, barred, is_member_spent
-from splitter.core.placement.members import Member, PlacementInput
-from splitter.core.placement.moves import Hold, Move, evicted
+from splitter.core.placement.members import Hold, Member, Move, PlacementInput, evicted
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.placement.recreation import not_made_again
 from splitter.core.reasons import Reason

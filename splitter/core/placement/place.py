@@ -14,9 +14,17 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import Cause, End, cause_of, permitted, within_the_hour
-from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
+from splitter.core.placement.members import (
+    Eviction,
+    Hold,
+    Member,
+    Move,
+    PlacementInput,
+    Reservation,
+    rebalance_input,
+    spoken,
+)
 from splitter.core.placement.mover import next_move
-from splitter.core.placement.moves import Eviction, Hold, Move, Reservation
 from splitter.core.placement.ordinals import Ordinals, ordinals
 from splitter.core.placement.outcome import judged, with_spent
 from splitter.core.reasons import Reason

@@ -10,8 +10,7 @@ from datetime import timedelta
 from splitter.core.clock import clock, left_s, soonest_s
 from splitter.core.model import NodeStatus, Note, PodView, Pool
 from splitter.core.nodes.signals import NOTICE_STALE_S
-from splitter.core.placement.members import Member, PlacementInput
-from splitter.core.placement.moves import Hold
+from splitter.core.placement.members import Hold, Member, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import RebalanceState
@@ -49,40 +48,40 @@ def not_made_again(
     last_call_s = _last_call_s(observed, pod, state)
     if last_call_s == 0:
         return None
-    found = (
+    obstacle = (
         _behind(observed, ordinal)
         or _beside_one_that_is_away(observed, ordinal, state)
         or _of_an_untried_template(observed, ordinal)
         or _no_node_was_found(observed, pod, state, tuning)
     )
-    if found is None:
+    if obstacle is None:
         return None
     member = next((m for m in observed.members if m.ordinal == ordinal), None)
     in_hurry = pod.going and member is not None and not member.is_unhurried(observed.now)
-    return _held(observed, pod, found, last_call_s, warning=in_hurry)
+    return _held(observed, pod, obstacle, last_call_s, warning=in_hurry)
 
 
 def held_in_order(observed: PlacementInput, ordinal: int, pod: PodView) -> Hold | None:
     """Return why a pod that has never run is not deleted: the controller would not make the next one."""
-    found = _behind(observed, ordinal)
-    return _held(observed, pod, found, None) if found is not None else None
+    obstacle = _behind(observed, ordinal)
+    return _held(observed, pod, obstacle, None) if obstacle is not None else None
 
 
 def _held(
     observed: PlacementInput,
     pod: PodView,
-    found: _Obstacle,
+    obstacle: _Obstacle,
     last_call_s: float | None,
     *,
     warning: bool = False,
 ) -> Hold:
     where = "doomed node" if pod.going else "node"
     stays = f"{pod.name} stays on {where} {pod.node}" if pod.node else f"{pod.name} is left as it is"
-    message = f"{stays}: {found.why}; it moves {found.until}"
+    message = f"{stays}: {obstacle.why}; it moves {obstacle.until}"
     if last_call_s is not None:
         message += f", or at {clock(observed.now, last_call_s)}, so that it ends before its node does"
-    note = Note(found.reason, message, warning=warning)
-    return Hold(note, soonest_s(found.wait_s, last_call_s))
+    note = Note(obstacle.reason, message, warning=warning)
+    return Hold(note, soonest_s(obstacle.wait_s, last_call_s))
 
 
 def _last_call_s(observed: PlacementInput, pod: PodView, state: RebalanceState) -> float | None:

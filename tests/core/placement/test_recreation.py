@@ -11,8 +11,7 @@ from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, obse
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Pool
 from splitter.core.placement.disruption import Cause, End, hindrance
-from splitter.core.placement.members import Member
-from splitter.core.placement.moves import Reservation
+from splitter.core.placement.members import Member, Reservation
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
