@@ -244,6 +244,38 @@ class TestKeeping:
         assert (EvictPod in map(type, result.actions)) is moved
         assert (result.verdict.reason is Reason.QUORUM_HELD) is not moved
 
+    @pytest.mark.parametrize(
+        ("partition", "ready", "moved"),
+        [(0, False, False), (0, True, True), (4, False, False), (5, False, True)],
+    )
+    def test_no_end_hands_out_a_template_that_nobody_tried(
+        self, partition: int, ready: bool, moved: bool
+    ) -> None:
+        """Unless a partition keeps its ordinal, or a member shows that it starts."""
+        source = db()
+        updating = replace(source.stateful, revision="v2", partition=partition, parallel=True)  # type: ignore[type-var]
+        tried = one(3, on_spot=True, ready=ready, revision="v2", created=ago(3600))
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v1")
+        source = replace(source, stateful=updating)
+        result = planned(seen(members({3: tried, 4: doomed}), source=source, in_force=(0, 1, 2, 4)))
+        assert (EvictPod in map(type, result.actions)) is moved
+        if not moved:
+            assert (
+                "its new pod would be of template v2, and no member of that is ready"
+                in result.verdict.message
+            )
+
+    def test_the_order_of_making_pods_is_heeded(self) -> None:
+        """OrderedReady: none ends above one that is not ready."""
+        source = db()
+        ill = one(1, on_spot=False, ready=False, created=ago(3600))
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED)
+        for parallel in (False, True):
+            stateful = replace(source.stateful, parallel=parallel)  # type: ignore[type-var]
+            this = replace(source, stateful=stateful)
+            result = planned(seen(members({1: ill, 4: doomed}), source=this, in_force=(0, 1, 2, 4)))
+            assert (EvictPod in map(type, result.actions)) is parallel
+
     def test_room_is_held_before_a_move(self) -> None:
         """A placeholder with what the member asks for."""
         result = planned(seen(members({4: one(4, on_spot=False)})))
