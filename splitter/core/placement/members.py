@@ -57,11 +57,16 @@ class Member:
     def is_unhurried(self, now: datetime) -> bool:
         """Doomed, and its node is cordoned or drained without a deadline, or has one that is far (P27)."""
         pod = self.pod
-        if pod is None or not self.is_doomed:
+        if pod is None or not self.is_doomed or self.is_lost:
             return False
         if pod.deadline is not None:
             return (pod.deadline - now).total_seconds() > HURRY_S
         return pod.undated or pod.cordoned
+
+    @property
+    def may_stay(self) -> bool:
+        """On a spot node that is cordoned, and nothing worse: it may stay so for ever."""
+        return self.is_doomed and self.pod is not None and self.pod.cordoned and self.pod.deadline is None
 
     @property
     def is_lost(self) -> bool:

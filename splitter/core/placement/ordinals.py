@@ -49,11 +49,10 @@ def ordinals(
     placeholder holds its room.
     """
     base = base_ordinals(observed, policy)
-    now = observed.now
     doomed = frozenset(
         m.ordinal
         for m in observed.members
-        if m.is_doomed and m.reach.on_demand and (not m.is_unhurried(now) or _has_reservation(m, observed))
+        if m.is_doomed and m.reach.on_demand and (not m.may_stay or _has_reservation(m, observed))
     )  # P7, P27
     stuck = frozenset(m.ordinal for m in observed.members if _has_no_headroom(m, observed, policy))
     yielded = frozenset(
@@ -73,7 +72,7 @@ def ordinals(
         if m.ordinal in in_force - base - stuck
         and m.pool is not Pool.SPOT
         and m.ordinal not in returning
-        and not (m.is_unhurried(now) and m.pod is not None and m.pod.counts)
+        and not (m.may_stay and m.pod is not None and m.pod.counts)
     )
     wanted = (base - yielded) | _capped(kept | doomed, base, policy)
     notes = tuple(_notes(observed, in_force, Ordinals(wanted, base, yielded), returning))

@@ -210,6 +210,13 @@ class TestCordoned:
             " where its room is held"
         )
 
+    def test_a_drain_joins_at_once(self) -> None:
+        """The node goes for sure: what another client evicts starts on on-demand, as P7 has it."""
+        drained = member(4, SPOT, NodeStatus.DOOMED, undated=True)
+        assert place(observed(*five(drained)), MAJORITY, RebalanceState()).ordinals == IN_FORCE
+        waits = place(observed(*five(drained), in_force=IN_FORCE), MAJORITY, RebalanceState())
+        assert (waits.evict, waits.reservation) == (None, Reservation(Pool.ON_DEMAND, 4))
+
     def test_it_leaves_the_set_with_its_room(self) -> None:
         """A rival has preempted the placeholder."""
         placed = place(observed(*five(CORDONED), in_force=IN_FORCE), MAJORITY, RebalanceState())
@@ -232,6 +239,13 @@ class TestCordoned:
         placed = place(observed(*five(one), in_force=IN_FORCE), MAJORITY, RebalanceState())
         assert (placed.evict is None) is planned
         assert (placed.reservation is not None) is planned
+
+    def test_a_node_that_falls_silent_is_lost(self) -> None:
+        """Whatever its deadline was: its ordinal joins at once."""
+        far = NOW + timedelta(seconds=3600)
+        lost = member(4, SPOT, NodeStatus.LOST, deadline=far, undated=True)
+        placed = place(observed(*five(lost)), MAJORITY, RebalanceState())
+        assert (placed.ordinals, placed.reservation) == (IN_FORCE, None)
 
     def test_others_on_cordoned_nodes_count_as_available(self) -> None:
         """They are ready until another client drains them."""
