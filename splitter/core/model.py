@@ -7,7 +7,7 @@ from enum import StrEnum, unique
 
 from splitter.core.evictions import BudgetView
 from splitter.core.hot_nodes import HotNodes
-from splitter.core.keyed import Edit
+from splitter.core.keyed import Edit, Removed
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, OneNodeClaim, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
@@ -224,7 +224,7 @@ class TwinView:
     deleting: bool = False
     paused: bool = False
     edits: tuple[Edit, ...] = ()
-    stripped: bool = False  # fields that we have applied were removed by somebody
+    removed: Removed | None = None  # fields of its pod template that we have applied
     robbed: bool = False  # its label or its owner was taken away
     altered: tuple[str, ...] = ()  # fields that a policy has changed on their way here, by our last write
     added: tuple[str, ...] = ()  # and those that it has added to the pod template

@@ -6,6 +6,7 @@ decides.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from splitter.core import actions as do
 from splitter.core.clock import soonest_s
@@ -74,6 +75,7 @@ class Plan:
     conflicting_writer: str = (
         ""  # with whom, where that is known: only the write conflicts with one and the same count together
     )
+    conflict_at: datetime | None = None  # when it was written, where that is known
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from splitter.core import labels_annotations as keys
-from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
+from splitter.core.actions import Action, EnsureSplit, SetBudget
 from splitter.core.deployment import adoption, offboard
 from splitter.core.division import base_replicas, caps_conflict
-from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Step, holds_replicas, next_step, ownership_of, waits_for_pods
@@ -45,7 +44,7 @@ from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
 from splitter.core.troubles import with_troubles
-from splitter.core.twins import onboard, relief, relief_status, replica_moves, write_conflicts
+from splitter.core.twins import edited_twins, onboard, relief, relief_status, replica_moves
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
@@ -130,7 +129,7 @@ def plan(
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # H20
     if (newer := _newer_state(observed, source)) is not None:
         return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
-    observed, edited = _drifted(observed, rendered)
+    observed, edited = edited_twins.drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
     this = PlanInput(observed, source, in_force, rendered, rules)
     placed = placement_table.is_in_place(observed, source, in_force.policy)
@@ -154,7 +153,8 @@ def plan(
             planned = replace(planned, advice=(*planned.advice, gap))
     if step in {Step.RUN, Step.PLACE}:
         planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
-        planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
+        planned = edited_twins.put_back(observed, planned, edited)
+        planned = _requeued_at_signal_end(observed, planned)
     planned = guarded(this, step, planned)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and keys.LABEL_SPLIT in source.labels:
         return _only_reported(this, planned)
@@ -239,42 +239,6 @@ def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
     if not meant.raises or not any(twin.is_losing for twin in observed.twins):
         return planned
     return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
-
-
-def _drifted(
-    observed: Observation, rendered: Mapping[Pool, Rendered] | Note
-) -> tuple[Observation, Mapping[Pool, str]]:
-    """Call a twin out of date whose template somebody has edited (H68); returns also what was edited."""
-    if isinstance(rendered, Note):
-        return observed, {}
-    said = {}
-    for twin in observed.twins:
-        if fields := overwritten(twin.edits, rendered[twin.pool]):
-            said[twin.pool] = f"{twin.name} ({'; '.join(fields)})"
-        elif twin.stripped:
-            said[twin.pool] = f"{twin.name} (fields of its pod template were removed)"
-    if not said:
-        return observed, said
-    twins = {twin.pool: replace(twin, rendered_hash="") for twin in observed.twins if twin.pool in said}
-    return (
-        replace(
-            observed,
-            on_demand=twins.get(Pool.ON_DEMAND, observed.on_demand),
-            spot=twins.get(Pool.SPOT, observed.spot),
-        ),
-        said,
-    )
-
-
-def _with_edits(planned: Plan, edited: Mapping[Pool, str]) -> Plan:
-    """Say what was edited when it is put back."""
-    back = [edited[one.pool] for one in planned.actions if isinstance(one, ApplyTwin) and one.pool in edited]
-    if not back:
-        return planned
-    message = f"somebody edited {back[0]}; put back. A change belongs on the source, and reaches both twins"
-    notes = (Note(Reason.DRIFT, message, warning=True), *planned.notes)
-    # Whoever writes it again and again would have all pods replaced, and replaced back, without end.
-    return replace(planned, notes=notes, write_conflict=True, conflicting_writer=write_conflicts.TEMPLATES)
 
 
 def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:

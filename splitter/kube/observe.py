@@ -277,9 +277,9 @@ class Observer:
         return replace(
             view,
             resource_version=str(record.version),
-            stripped=self._cache.is_stripped(record),
-            altered=self._cache.mutated(record).changed,
-            added=self._cache.mutated(record).added,
+            removed=self._cache.applied.removed(record, now),
+            altered=self._cache.applied.mutated(record).changed,
+            added=self._cache.applied.mutated(record).added,
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
             strays=self._pods.strays(record, replica_sets),
             replica_sets=replica_sets,

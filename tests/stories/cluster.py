@@ -134,7 +134,8 @@ class Deployment:
     rendered_hash: str = ""
     made_of: str = ""
     robbed: bool = False  # of its owner: it counts as out of date
-    edited: bool = False  # somebody has written its template by hand
+    edited: bool = False  # another client has written its template
+    edited_at: int = 0
     history_limit: int = 10
     collisions: int = 0
     status_replicas: int = 0
@@ -410,7 +411,7 @@ class Cluster:
 
     def edit_twin(self, pool: Pool, template: str) -> None:
         """Write a twin's template by hand."""
-        self.change_spec(self.twins[pool], template=template, edited=True)
+        self.change_spec(self.twins[pool], template=template, edited=True, edited_at=self.now)
 
     def delete_twin(self, pool: Pool) -> None:
         """Delete a twin by hand: its ReplicaSets and pods go with it."""

@@ -27,8 +27,9 @@ _LOOKED_AT_AGAIN = frozenset({VerdictCause.ANOTHER_OBJECT, VerdictCause.NAME_TAK
 def nothing(this: PlanInput) -> Plan:
     """Say that nothing is to do (H30, or a source without label)."""
     if this.observed.reported.conflict:
+        writer, stateful = this.observed.reported.conflicting_writer, this.source.stateful is not None
         message = (
-            f"given back after write conflicts over {_contested(this)};"
+            f"given back after write conflicts over {write_conflicts.contested(writer, stateful=stateful)};"
             " remove the label and set it again to retry"
         )
         left = (
@@ -37,15 +38,9 @@ def nothing(this: PlanInput) -> Plan:
             else []
         )
         actions = tuple(StripOwnershipMark(rs.name) for rs in left)
-        return Plan(Step.NOTHING, State.CONFLICT, Note(Reason.CONFLICT, message, warning=True), actions)
+        note = Note(Reason.CONFLICT, message, warning=True)
+        return Plan(Step.NOTHING, State.CONFLICT, note, actions, (note,))
     return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "nothing of splitter's is left"))
-
-
-def _contested(this: PlanInput) -> str:
-    writer = this.observed.reported.conflicting_writer
-    if writer == write_conflicts.TEMPLATES:
-        return writer
-    return "spec.paused" if this.source.stateful is None else f"spec.replicas with {writer or 'somebody'}"
 
 
 def consider(this: PlanInput) -> Plan:
@@ -167,11 +162,11 @@ def pause(this: PlanInput) -> Plan:
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)
     count = len(write_conflicts.with_one_more(this.observed, ""))
     message = (
-        f"somebody unpaused the source ({count} of {write_conflicts.MOST} times within"
-        f" {write_conflicts.WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
+        f"somebody unpaused the source ({write_conflicts.times(count)}); paused again. {_what_unpauses(this)}"
     )
     note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
-    return Plan(Step.PAUSE, State.MOVING, note, actions, (note,), write_conflict=True)
+    notes = (note, *write_conflicts.declared(count, ""))
+    return Plan(Step.PAUSE, State.MOVING, note, actions, notes, write_conflict=True)
 
 
 def _what_unpauses(this: PlanInput) -> str:

@@ -13,7 +13,7 @@ from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse import statefulsets
-from splitter.kube.parse.edits import edits, owned
+from splitter.kube.parse.edits import edits, owned, theirs
 from splitter.kube.parse.fields import (
     Raw,
     UnreadableError,
@@ -134,6 +134,7 @@ def twin(raw: Raw) -> TwinRecord:
         request=pod_request(spec["template"].get("spec", {})),
         spreads=spread_constraints(spec["template"].get("spec", {})),
         owned=owned(raw),
+        theirs=theirs(raw),
         created=instant(metadata["creationTimestamp"]),
         revision=status.get("updateRevision", ""),
         view=TwinView(
