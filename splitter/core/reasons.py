@@ -114,6 +114,7 @@ class Reason(StrEnum):
     SPLIT_NAME_TAKEN = "SplitNameTaken"
     NEWER_STATE = "NewerState"
     SURGE_MAY_PEND = "SurgeMayPend"
+    PROBE_MAY_PREEMPT = "ProbeMayPreempt"
     AUTOSCALER_WITHOUT_TOLERANCE = "AutoscalerWithoutTolerance"
     WRITE_DENIED = "WriteDenied"
     INVALID_SETTINGS = "InvalidSettings"

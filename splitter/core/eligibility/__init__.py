@@ -78,6 +78,14 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
             " Pending and moves wait for the grace; they are never forced"
         )
         notes.append(Note(Reason.SURGE_MAY_PEND, message))
+    pods = [pod for rs in observed.replica_sets for pod in rs.pods]
+    if (priority := max((pod.priority for pod in pods if pod.counts), default=0)) > 0:
+        message = (
+            f"its pods have the priority {priority}, and so has the replica that asks for spot in an outage:"
+            " the scheduler may preempt pods of a lower priority on spot nodes for it; a PriorityClass with"
+            " preemptionPolicy: Never rules that out"
+        )
+        notes.append(Note(Reason.PROBE_MAY_PREEMPT, message))
     if who := observed.related.untolerant_autoscaler:
         message = (
             f"{who} scales by the average of an external or object metric, and does so without the usual 10 %"
