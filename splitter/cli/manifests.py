@@ -9,17 +9,8 @@ from dataclasses import dataclass
 
 import yaml
 
+from splitter.cli.dialect import Loader
 from splitter.core.errors import UNREADABLE
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML without dates: `2026-01-31` is a text, as for kubectl."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,7 @@ def read_documents(text: str, file: str) -> list[Document]:
 
     Raises ValueError with file, line and reason.
     """
-    loader = _Loader(text)
+    loader = Loader(text)
     try:
         documents: list[Document] = []
         while loader.check_node():
@@ -63,7 +54,7 @@ def read_documents(text: str, file: str) -> list[Document]:
         loader.dispose()
 
 
-def _objects(loader: _Loader, node: yaml.Node, file: str) -> Iterator[Document]:
+def _objects(loader: Loader, node: yaml.Node, file: str) -> Iterator[Document]:
     line = node.start_mark.line + 1
     manifest: object = loader.construct_document(node)
     if manifest is None:

@@ -236,6 +236,16 @@ class TestOtherDocuments:
         code, twins, _ = render(text, "--annotation", "mode=twins")
         assert (code, len(twins)) == (0, 2)
 
+    def test_are_read_as_kubectl_reads_them(self) -> None:
+        """A definition of a kind with `- =` beside it; words that look like times, numbers and booleans."""
+        other = "kind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {enum: [=, '!=', =~]}\n"
+        pods = DEPLOYMENT.replace("image: web:1", "image: web:1, args: [--from, 12:30]")
+        pods = pods.replace("{labels: {app: web}", '{labels: {app: web, sha: "81111e1", opted: "y"}')
+        invoked = RUN.invoke(app, ["render", "-f", "-", "--pool", "spot"], input=f"{other}---\n{pods}")
+        assert invoked.exit_code == 0
+        for line in ("sha: '81111e1'", "opted: 'y'", "- '12:30'"):
+            assert f" {line}\n" in invoked.stdout
+
     def test_may_be_a_list(self) -> None:
         """What `kubectl get -o yaml` prints; a twin is not split again."""
         twin = DEPLOYMENT.replace("  name: web\n", "  name: web-spot\n  labels: {splitter.io/split: twin}\n")
