@@ -21,7 +21,7 @@ from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.dialect import written
 from splitter.cli.exits import Exit, faults_as_sentences
-from splitter.cli.manifests import Document, read_documents
+from splitter.cli.manifests import Document, assert_complete, read_documents
 from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
@@ -165,6 +165,7 @@ async def _twins(
     if not isinstance(metadata.get("name"), str):
         where = f"{file}, line {document.line}"
         raise ValueError(f"{where}: metadata.name is missing; every workload has one")  # noqa: TRY004
+    assert_complete(document, file)
     annotations = {**_annotations(document, metadata, file), **over}
     replicas = spec.get("replicas", 1)  # the API server's default
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:

@@ -282,6 +282,40 @@ class TestRefusals:
         assert said.splitlines()[-1].startswith("splitter render: standard input")
         assert sentence in said
 
+    @pytest.mark.parametrize(
+        ("was", "now", "sentence"),
+        [
+            (
+                "  selector: {matchLabels: {app: web}}\n",
+                "",
+                "has no spec.selector, which the API server requires",
+            ),
+            (
+                "{containers: [{name: web, image: web:1}]}",
+                "{}",
+                "has no spec.template.spec.containers, which",
+            ),
+            (", image: web:1", "", "has no spec.template.spec.containers[0].image, which"),
+            (
+                "{matchLabels: {app: web}}",
+                "{matchLabels: {app: shop}}",
+                "selects pods by app=shop, which spec",
+            ),
+            (
+                "{labels: {app: web}",
+                "{labels: {app: web, sha: 81111e1}",
+                "says 811110 at spec.template.metadata",
+            ),
+        ],
+    )
+    def test_name_what_is_missing(self, was: str, now: str, sentence: str) -> None:
+        """A patch, or what the API server would not take either: it is no fault of a template."""
+        code, twins, said = render(f"{SERVICE}---\n{DEPLOYMENT.replace(was, now)}")
+        assert (code, twins) == (1, [])
+        assert f"splitter render: standard input, line 5: Deployment web {sentence}" in said
+        assert ("Is it a patch?" in said) is sentence.startswith("has no")
+        assert "TemplateInvalid" not in said
+
     def test_name_every_bad_annotation(self) -> None:
         """Two faults, two lines; one on the command line has none."""
         text = DEPLOYMENT.replace('"80"', '"80%"').replace('"2"', '"x"')
