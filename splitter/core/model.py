@@ -9,6 +9,7 @@ from splitter.core.evictions import BudgetView
 from splitter.core.hot_nodes import HotNodes
 from splitter.core.keyed import Edit, Removed
 from splitter.core.names import Key
+from splitter.core.nodes.pools import PoolFit
 from splitter.core.placeable import EvictionRefusal, OneNodeClaim, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
@@ -324,6 +325,7 @@ class RelatedObjects:
     one_node_claim: OneNodeClaim | None = None  # of the template: two pools cannot mount it
     scaled_by: str = ""  # an autoscaler aimed at a StatefulSet: at 0 it stops, or acts on nothing
     unplaceable: str = ""  # why the API server places no pods of StatefulSets
+    shared_reach: Reach = field(default_factory=Reach)  # of the volumes that all replicas mount
     reach: Mapping[int, Reach] = field(default_factory=dict)  # of a StatefulSet's pods, by ordinal
     split_of: str = ""  # another workload, as kind/name, whose Split has the name that this one's would have
 
@@ -340,6 +342,7 @@ class Observation:
     on_demand: TwinView | None = None
     spot: TwinView | None = None
     related: RelatedObjects = RelatedObjects()
+    pools: PoolFit | None = None  # whether each pool can take its replicas; None: nobody can say
     fit_spot: int = 0
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
     signal_ends_at: datetime | None = None  # when that, or a notice by Event, ends by time alone

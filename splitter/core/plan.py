@@ -71,6 +71,7 @@ class Plan:
     relief: ReliefStatus | None = None  # None: leave what is there
     troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
     advice: tuple[Note, ...] = ()  # what stands as it is and people should know: said, and no decision
+    barred: tuple[Note, ...] = ()  # which pool takes no replica, and that no node is spot: said first
     write_conflict: bool = False  # count one when the actions have been written
     conflicting_writer: str = (
         ""  # with whom, where that is known: only the write conflicts with one and the same count together

@@ -14,7 +14,8 @@ from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, EnsureSplit, SetBudget
 from splitter.core.deployment import adoption, offboard
 from splitter.core.division import base_replicas, caps_conflict
-from splitter.core.eligibility import objection_while_split
+from splitter.core.eligibility import barriers, no_spot_node, objection_while_split
+from splitter.core.eligibility.pools import no_cover
 from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Step, holds_replicas, next_step, ownership_of, waits_for_pods
 from splitter.core.labels_annotations.label import format_of, source_label_state
@@ -35,15 +36,17 @@ from splitter.core.plan import (
     Rules,
     as_written,
     held_as_it_is,
+    held_back,
     in_part,
     looked_at_again,
+    rolls,
     undone,
 )
 from splitter.core.reasons import Reason, State
 from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
-from splitter.core.troubles import with_troubles
+from splitter.core.troubles import with_barriers, with_troubles
 from splitter.core.twins import edited_twins, onboard, relief, relief_status, replica_moves
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
@@ -148,6 +151,7 @@ def plan(
     planned = as_written(planned, observed, planned.actions)
     planned = with_troubles(observed, planned, this.policy.grace_s, in_force.starts)
     if step in {Step.RUN, Step.PLACE, Step.CONSIDER} and planned.state is not State.REFUSED:
+        planned = _with_barriers(this, planned)
         base = base_replicas(source.replicas, this.policy)
         if (gap := gap_note(source.replicas, base, in_force.starts)) is not None:
             planned = replace(planned, advice=(*planned.advice, gap))
@@ -159,6 +163,16 @@ def plan(
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and keys.LABEL_SPLIT in source.labels:
         return _only_reported(this, planned)
     return retried(observed, planned)
+
+
+def _with_barriers(this: PlanInput, planned: Plan) -> Plan:
+    """Say which pool takes no replica; a template that no on-demand node takes is not rolled out (H19)."""
+    unseen = no_spot_node(this.observed, this.source, this.policy)
+    barred = barriers(this.observed, this.source, this.policy)
+    if (uncovered := no_cover(this.observed, this.source, this.policy)) is not None and rolls(planned):
+        message = f"{uncovered.message}. Until then the twins keep the template that they have"
+        planned = held_back(planned, replace(uncovered, message=message), this.rules.look_again_s)
+    return with_barriers(planned, barred, this.rules.look_again_s, unseen)
 
 
 def _newer_state(observed: Observation, source: SourceView) -> Note | None:

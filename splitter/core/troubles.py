@@ -22,7 +22,7 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.plan import Plan, looked_at_again
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status.starts import NOTHING_LEARNED, StartTimes
 from splitter.core.start_times import slowest_s
 
@@ -92,12 +92,37 @@ def with_troubles(
     if not notes or plan.actions or plan.verdict.reason is notes[0].reason:
         return plan
     first = notes[0]
-    if plan.verdict.reason not in _OUTRANKED:
+    if not _is_outranked(plan.verdict):
         both = f"{plan.verdict.message}. {first.message}"
         return replace(plan, verdict=replace(plan.verdict, message=both))
     verdict = Note(first.reason, f"{first.message} ({plan.verdict.message})", first.warning)
     state = State.HELD if plan.state is State.STEADY else plan.state
     return replace(plan, verdict=verdict, state=state)
+
+
+def with_barriers(
+    plan: Plan, barred: Sequence[Note], look_again_s: float, unseen: Note | None = None
+) -> Plan:
+    """Return the plan with what keeps replicas out of a pool; a verdict that writes nothing says it first.
+
+    `unseen` says that no node is spot: it goes first while a replica waits for one. What else was judged by
+    the nodes that there are is a warning beside the verdict. No event tells that other nodes have come.
+    """
+    notes = (*((unseen,) if unseen is not None else ()), *barred)
+    plan = replace(plan, barred=notes)
+    if not notes:
+        return plan
+    plan = looked_at_again(plan, look_again_s)
+    certain = (one for one in notes if one.cause is not VerdictCause.BY_NODES)
+    first = next(certain, unseen if plan.state is State.HELD else None)
+    if first is None or plan.actions or not _is_outranked(plan.verdict):
+        return plan
+    verdict = replace(first, message=f"{first.message} ({plan.verdict.message})")
+    return replace(plan, verdict=verdict, state=State.HELD if plan.state is State.STEADY else plan.state)
+
+
+def _is_outranked(verdict: Note) -> bool:
+    return verdict.reason in _OUTRANKED
 
 
 @dataclass(frozen=True, slots=True)

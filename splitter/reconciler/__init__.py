@@ -224,6 +224,8 @@ class Reconciler:
         """Return what to do, after a dry run if new. While twins are rendered only a loss is answered."""
         key = observed.key
         twins = await self._rendering.twins_in_time(observed, in_force.policy)
+        if twins is not None:
+            observed = self._observer.with_pools(observed, twins)
         planned = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
         if twins is None:
             planned = as_written(replace(planned, actions=planned.urgent), observed, planned.raises)
@@ -299,7 +301,7 @@ class Reconciler:
         objections = (planned.objection,) if planned.objection is not None else ()
         is_done = planned.actions and objection is not planned.verdict
         done, stands = (planned.notes, ()) if is_done else ((), planned.notes)
-        still_true = (*stands, *planned.troubles, *planned.advice, *objections, *problems)
+        still_true = (*stands, *planned.troubles, *planned.barred, *planned.advice, *objections, *problems)
         return self._recorder.tell(observed.source, observed.now, done, still_true)
 
     def _tell_moves(self, observed: Observation, planned: Plan, written: Sequence[Action]) -> None:

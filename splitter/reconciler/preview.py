@@ -71,6 +71,7 @@ async def preview(
         twins = await rendering.twins_of(observed, in_force.policy)
         if renderer.template_set(in_force.policy.template_set) is None and cache.template_sets.unread:
             twins = _unreadable(in_force.policy.template_set, cache.template_sets.unread)
+        observed = observer.with_pools(observed, twins)
         planned = plan(observed, in_force, twins, rules)
         without_dry_run = ""
         if isinstance(twins, Mapping) and begins(planned):

@@ -12,6 +12,7 @@ from splitter.core.eligibility import deployments, placement, statefulsets
 from splitter.core.eligibility.checks import Check, over_a_limit
 from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.eligibility.placement import why_unplaceable
+from splitter.core.eligibility.pools import barriers, no_spot_node, seen_as_spot
 from splitter.core.labels_annotations import SPOT_ORDINALS, split_name, twin_name
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
@@ -19,7 +20,16 @@ from splitter.core.model import Mode, Note, Observation, Pool, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason, VerdictCause
 
-__all__ = ["advice", "objection_while_split", "placement_advice", "refusal", "why_unplaceable"]
+__all__ = [
+    "advice",
+    "barriers",
+    "no_spot_node",
+    "objection_while_split",
+    "placement_advice",
+    "refusal",
+    "seen_as_spot",
+    "why_unplaceable",
+]
 
 
 def refusal(

@@ -1,6 +1,7 @@
 """What stands in the way of splitting a Deployment."""
 
 from splitter.core.eligibility import checks
+from splitter.core.eligibility.pools import no_cover
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_REPLICA_SETS
 from splitter.core.model import Attachment, Note, Observation, SourceView
@@ -80,6 +81,7 @@ CHECKS: tuple[checks.Check, ...] = (
     checks.name_taken,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
+    no_cover,
     checks.rollout_in_progress,
     checks.replicas_starting,
     checks.denied,
