@@ -158,7 +158,7 @@ class TestTheAnswer:
         assert "spot_selectors" in first
 
     def test_promises_nothing_where_a_pool_takes_no_replica(self, world: World) -> None:
-        """Pinned to spot it is refused; what only the nodes of now do not take has a warning and no figures."""
+        """Pinned to spot it is refused; what the nodes of now do not take has a warning and no figures."""
         for name, selector in (("pinned", {"karpenter.sh/capacity-type": "spot"}), ("ssd", {"disk": "ssd"})):
             labels = {"app": name}
             pod = {"containers": [{"name": "web"}], "nodeSelector": selector}
