@@ -20,7 +20,7 @@ from splitter.core.nodes.fit import NodeTerm
 from splitter.core.nodes.pools import Asked, Barrier, PoolFit
 from splitter.core.placement.reservations import placeholder_manifest
 from splitter.kube.cache import Cache
-from splitter.kube.parse.fields import Raw, texts
+from splitter.kube.parse.fields import UNREADABLE, Raw, texts
 from splitter.kube.parse.pods import pod_request, spread_constraints
 
 # Nodes come and go; an older answer is asked for again. In an emergency any answer does.
@@ -74,22 +74,30 @@ class PoolFits:
         rendered: Mapping[Pool, Rendered] | None,
         observed: Observation,
     ) -> PoolFit | None:
-        barriers: dict[Pool, Barrier | None] = {}
-        for pool in Pool:
-            try:
-                template = _template(source, pool, rules, rendered)
-            except ValueError:  # of what asks for too much: the plan says it
-                return None
-            spec = mapping_at(template, "spec")
-            asked = Asked(
-                pod_request(dict(spec)),
-                spread_constraints(dict(spec)),
-                texts(mapping_at(mapping_at(template, "metadata"), "labels")),
-                str(spec.get("nodeName") or ""),
-                source.replicas,
-            )
-            barriers[pool] = self._barrier(asked, pool, rules.nodes) or _by_volume(observed, pool)
+        try:
+            barriers = {pool: self._of_pool(source, rules, rendered, observed, pool) for pool in Pool}
+        except UNREADABLE:  # nothing has looked at what a template set renders yet: the dry run says it
+            return None
         return PoolFit(barriers[Pool.ON_DEMAND], barriers[Pool.SPOT], self._no_spot_node())
+
+    def _of_pool(
+        self,
+        source: SourceView,
+        rules: ReservationRules,
+        rendered: Mapping[Pool, Rendered] | None,
+        observed: Observation,
+        pool: Pool,
+    ) -> Barrier | None:
+        template = _template(source, pool, rules, rendered)
+        spec = mapping_at(template, "spec")
+        asked = Asked(
+            pod_request(dict(spec)),
+            spread_constraints(dict(spec)),
+            texts(mapping_at(mapping_at(template, "metadata"), "labels")),
+            str(spec.get("nodeName") or ""),
+            source.replicas,
+        )
+        return self._barrier(asked, pool, rules.nodes) or _by_volume(observed, pool)
 
     def _barrier(self, asked: Asked, pool: Pool, presets: NodePresets) -> Barrier | None:
         spot = pool is Pool.SPOT

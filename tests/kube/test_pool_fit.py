@@ -6,6 +6,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import pytest
+
 from builders import NOW, free_source, observation, pod, twin
 from kube.raw import node
 from splitter.assembly import rules_of
@@ -157,3 +159,22 @@ def test_nobody_can_say() -> None:
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     }
     assert world.fits.of(world.observed(), None) is None
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"topologySpreadConstraints": [{}]},
+        {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [7]}}}},
+        {"nodeSelector": {"disk": ["ssd"]}, "tolerations": "all"},
+    ],
+)
+def test_a_template_set_that_renders_no_pod(spec: dict[str, Any]) -> None:
+    """Nothing has checked it yet: nobody can say, and the dry run tells why."""
+    world = two_pools()
+    broken = json.dumps({"spec": {"template": {"spec": spec}}})
+    made = {pool: Rendered(broken, f"hash-{pool}") for pool in Pool}
+    assert world.fits.of(world.observed(), made) is None

@@ -9,6 +9,7 @@ Source: H19, H39; docs/adr/0099.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from splitter.core.nodes.facts import Health, NodeState
@@ -184,30 +185,35 @@ def _agree(expressions: Iterable[MatchExpression]) -> bool:
 
 
 def _has_a_value(about_one_key: Sequence[MatchExpression]) -> bool:
-    """Say whether a label could be absent, or have a value, so that all of these match."""
-    key = about_one_key[0].key
+    """Say whether a label could be absent, or have a value, so that all of these match; in linear time."""
     if all(one.matches({}) for one in about_one_key):
         return True
+    if any(one.operator == "DoesNotExist" for one in about_one_key):
+        return False
+    least, most = (_bounds(about_one_key, operator) for operator in ("Gt", "Lt"))
+    if None in least or None in most:
+        return False  # no value is greater than what is no whole number
+    low = max((bound for bound in least if bound is not None), default=-inf)
+    high = min((bound for bound in most if bound is not None), default=inf)
     named = [set(one.values) for one in about_one_key if one.operator == "In"]
-    if named:
-        values: Iterable[str] = set.intersection(*named)
-    elif any(one.operator in {"Gt", "Lt"} for one in about_one_key):
-        values = _near_the_bounds(about_one_key)
-    else:
-        # Any other value than those that are excluded would do.
-        values = ("/",)
-    return any(all(one.matches({key: value}) for one in about_one_key) for value in values)
+    if not named:
+        return high - low > 1  # and any other value than the excluded ones, of which there are a few
+    excluded = {value for one in about_one_key if one.operator == "NotIn" for value in one.values}
+    values = set.intersection(*named) - excluded
+    if not least and not most:
+        return bool(values)
+    return any(low < number < high for number in map(_number, values) if number is not None)
 
 
-def _near_the_bounds(about_one_key: Sequence[MatchExpression]) -> set[str]:
-    """Return numbers one of which lies within all bounds of Gt and Lt, if any number does."""
-    bounds = [int(one.values[0]) for one in about_one_key if one.values and _is_number(one.values[0])]
-    excluded = sum(len(one.values) for one in about_one_key)
-    return {str(bound + step) for bound in bounds for step in range(-excluded - 1, excluded + 2)}
+def _bounds(about_one_key: Sequence[MatchExpression], operator: str) -> list[int | None]:
+    return [_number(next(iter(one.values), "")) for one in about_one_key if one.operator == operator]
 
 
-def _is_number(text: str) -> bool:
-    return len(text) < len(str(2**64)) and text.removeprefix("-").isdecimal()
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
 
 
 def _text(one: MatchExpression) -> str:
