@@ -156,7 +156,8 @@ def plan(
         if (gap := gap_note(source.replicas, base, in_force.starts)) is not None:
             planned = replace(planned, advice=(*planned.advice, gap))
     if step in {Step.RUN, Step.PLACE}:
-        planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
+        objection = large or objection_while_split(observed, source, this.policy)
+        planned = replace(planned, objection=objection or no_cover(observed, source, this.policy))
         planned = edited_twins.put_back(observed, planned, edited)
         planned = _requeued_at_signal_end(observed, planned)
     planned = guarded(this, step, planned)

@@ -62,6 +62,7 @@ class TestRunning:
         assert (held.actions, held.state, held.verdict.reason) == ((), State.HELD, Reason.COVER_IMPOSSIBLE)
         assert held.verdict.message.endswith("Until then the twins keep the template that they have")
         assert held.requeue_after_s == 7.0
+        assert held.objection is not None, "it would be refused today"
         lost = at_rest(pools=pinned, spot=twin(Pool.SPOT, pods(2, lost=4)))
         assert Scale in kinds(planned(lost, template="v2"))
 

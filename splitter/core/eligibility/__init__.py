@@ -74,7 +74,7 @@ def _checks_while_split(observed: Observation, source: SourceView) -> Sequence[C
     if source.key.kind == DEPLOYMENT:
         return (over_a_limit, *deployments.CHECKS_WHILE_SPLIT)
     placed = observed.split is not None and observed.split.ordinals is not None
-    return (over_a_limit, *(placement.CHECKS if placed else statefulsets.CHECKS_WHILE_SPLIT))
+    return (over_a_limit, *(placement if placed else statefulsets).CHECKS_WHILE_SPLIT)
 
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:

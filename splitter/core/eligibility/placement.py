@@ -107,3 +107,4 @@ def _reached(observed: Observation, source: SourceView) -> list[int]:
 
 
 CHECKS: tuple[Check, ...] = (_unsupported, no_cover, _no_volume_can_move)
+CHECKS_WHILE_SPLIT: tuple[Check, ...] = (_unsupported, _no_volume_can_move)

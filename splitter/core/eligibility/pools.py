@@ -35,7 +35,8 @@ def no_spot_node(observed: Observation, source: SourceView, policy: Policy) -> N
         return None
     if fit.spot is not None and fit.spot.certain:
         return _of_spot(fit.spot)
-    return Note(Reason.SPOT_UNSEEN, seen_as_spot(fit.no_spot_node), warning=True, cause=VerdictCause.BY_NODES)
+    message = seen_as_spot(fit.no_spot_node)
+    return Note(Reason.SPOT_UNSEEN, message, warning=True, about="nodes", cause=VerdictCause.BY_NODES)
 
 
 def seen_as_spot(hint: str) -> str:

@@ -26,7 +26,9 @@ def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: 
         return f"{len(pods)} of {len(pods)} running pods stay where they are"
     pools, to_spot = observed.pools, wanted > spot
     if to_spot and pools is not None and (pools.spot is not None or pools.no_spot_node):
-        return f"all {len(pods)} running pods stay where they are; {wanted} are wanted on spot, none can go"
+        return (
+            f"all {len(pods)} running pods stay where they are; {wanted} are wanted on spot, none can go yet"
+        )
     where = "to spot" if to_spot else "to on-demand"
     # A step to spot: as many as there is room for beside the others, and they stand for a while.
     at_once = max(1, min(source.max_surge, step_replicas(source.replicas, tuning)))

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from builders import free_source, observation, split
+from builders import ago, free_source, observation, split
 from splitter.core.eligibility import barriers, no_spot_node, refusal
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note
+from splitter.core.model import Mode, Note
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.pools import Barrier, PoolFit
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.stateful import StatefulView
 
 PINNED = "nodeSelector karpenter.sh/capacity-type=spot"
 CERTAIN, NOW = Barrier(PINNED, certain=True), Barrier("0 of 3 healthy on-demand nodes have disk=ssd")
@@ -40,6 +42,15 @@ class TestCover:
             f"cover is impossible with the nodes that there are: {NOW.why}; it is possible only if an"
             " autoscaler, or its administrator, brings other nodes"
         )
+
+    @pytest.mark.parametrize("mode", ["placement", "twins"])
+    def test_is_refused_of_a_stateful_set(self, mode: str) -> None:
+        """Placed or in twins: none of its members could start on on-demand."""
+        key = Key(STATEFUL_SET, "shop", "db")
+        members = free_source(3, key=key, stateful=StatefulView(3, 3, 3, ago(9)))
+        refused = refusal(observation(pools=PoolFit(on_demand=CERTAIN)), members, Policy(mode=Mode(mode)), ())
+        assert refused is not None
+        assert refused.reason is Reason.COVER_IMPOSSIBLE
 
     def test_is_no_matter_where_none_is_wanted(self) -> None:
         """Its user asks for spot alone."""
