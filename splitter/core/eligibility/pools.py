@@ -19,9 +19,11 @@ def barriers(observed: Observation, source: SourceView, policy: Policy) -> tuple
     if fit is None:
         return ()
     notes = []
-    if fit.on_demand is not None and policy.on_demand_max != 0:
+    most = max(1, source.replicas)
+    covered = most if policy.on_demand_max is None else min(most, policy.on_demand_max)
+    if fit.on_demand is not None and fit.on_demand.room_for < covered:
         notes.append(_of_cover(fit.on_demand))
-    if fit.spot is not None and _wants_spot(source, policy) and not fit.no_spot_node:
+    if fit.spot is not None and fit.spot.room_for < _wanted_on_spot(source, policy) and not fit.no_spot_node:
         notes.append(_of_spot(fit.spot))
     return tuple(notes)
 
@@ -29,7 +31,7 @@ def barriers(observed: Observation, source: SourceView, policy: Policy) -> tuple
 def no_spot_node(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
     """Say that no node is recognised as spot; not after a loss of spot, which may have taken them all."""
     fit = observed.pools
-    if fit is None or not fit.no_spot_node or not _wants_spot(source, policy):
+    if fit is None or not fit.no_spot_node or not _wanted_on_spot(source, policy):
         return None
     if observed.rebalance.lost or observed.rebalance.last_loss is not None:
         return None
@@ -79,6 +81,7 @@ def _of_spot(barrier: Barrier) -> Note:
     return Note(Reason.SPOT_IMPOSSIBLE, message, warning=True, about="nodes", cause=VerdictCause.BY_NODES)
 
 
-def _wants_spot(source: SourceView, policy: Policy) -> bool:
+def _wanted_on_spot(source: SourceView, policy: Policy) -> int:
+    """Return the replicas that the policy wants on spot; of a workload at 0, what it would of one."""
     replicas = max(1, source.replicas)
-    return base_replicas(replicas, policy) < replicas
+    return replicas - base_replicas(replicas, policy)

@@ -38,6 +38,8 @@ class Barrier:
     why: str
     certain: bool = False
     """It holds whatever nodes come; otherwise it was judged by the nodes that there are."""
+    room_for: int = 0
+    """So many replicas find a node there all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class PoolFit:
     spot: Barrier | None = None
     no_spot_node: str = ""
     """No node is recognised as spot: what looks like spot all the same. Empty: one is, or no node is seen."""
+
+    @property
+    def none_on_spot(self) -> bool:
+        """Whether no replica at all can go to spot now."""
+        return bool(self.no_spot_node) or (self.spot is not None and not self.spot.room_for)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,8 @@ def _kept_by_spread(asked: Asked, fitting: Sequence[NodeState], pool: str) -> Ba
             return Barrier(
                 f"its {pool} nodes have {len(domains)} of the {one.min_domains} values of {one.key} that a"
                 f" topologySpreadConstraint asks for (minDomains), so at most {most} of {asked.replicas}"
-                " replicas find a node there"
+                " replicas find a node there",
+                room_for=most,
             )
     return None
 

@@ -25,10 +25,9 @@ def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: 
     if not pods or not moving or policy.freeze:
         return f"{len(pods)} of {len(pods)} running pods stay where they are"
     pools, to_spot = observed.pools, wanted > spot
-    if to_spot and pools is not None and (pools.spot is not None or pools.no_spot_node):
-        return (
-            f"all {len(pods)} running pods stay where they are; {wanted} are wanted on spot, none can go yet"
-        )
+    if to_spot and pools is not None and pools.none_on_spot:
+        stay = f"all {len(pods)} running pods stay where they are"
+        return f"{stay}; {wanted} are wanted on spot, none can go yet"
     where = "to spot" if to_spot else "to on-demand"
     # A step to spot: as many as there is room for beside the others, and they stand for a while.
     at_once = max(1, min(source.max_surge, step_replicas(source.replicas, tuning)))

@@ -67,6 +67,11 @@ class TestSpot:
         (note,) = said(PoolFit(spot=NOW))
         assert note.cause is VerdictCause.BY_NODES
 
+    @pytest.mark.parametrize(("base", "warned"), [(1, True), (2, False)])
+    def test_that_holds_what_is_wanted_there(self, base: int, *, warned: bool) -> None:
+        """A strict spread leaves room for two of four: that is enough for the policy, or it is not."""
+        assert bool(said(PoolFit(spot=Barrier("minDomains", room_for=2)), on_demand_base=base)) is warned
+
     @pytest.mark.parametrize("policy", [{"on_demand_base": 4}, {"spot_percent": 0}])
     def test_is_no_matter_where_none_is_wanted(self, policy: dict[str, Any]) -> None:
         """The policy has all replicas on on-demand."""
