@@ -1,10 +1,11 @@
 """`kubectl rollout resume` on the source at a bad moment: what serves stays, in any order of controllers."""
 
-import time
+import threading
 
 import pytest
 
-from e2e.support.shop import Shop
+from e2e.support.shop import DEADLINE_S, JsonObject, Shop
+from splitter.demo.watching import Watch
 from splitter.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
@@ -23,14 +24,37 @@ def has_no_image(shop: Shop) -> bool:
 
 
 def runs_beside(shop: Shop) -> bool:
-    """Whether the source has a ReplicaSet of its own, resumed before any twin had let its pods go."""
+    """Whether the source has a ReplicaSet of its own: it was resumed before a twin had let its pods go."""
     active = any(rs["spec"]["replicas"] for rs in shop.replica_sets())
     owned = all(pod["metadata"].get("ownerReferences") for pod in shop.pods())
     return active and owned and not shop.deployment()["spec"].get("paused")
 
 
-@pytest.mark.parametrize("delay_s", [0.3, 0.6, 1.0])
-def test_while_its_pods_change_their_owner(shop: Shop, delay_s: float) -> None:
+class Hand:
+    """A user who waits for a moment on the way back."""
+
+    def __init__(self, moment: str) -> None:
+        self._moment = moment
+        self._come = threading.Event()
+
+    def see(self, _: object, raw: JsonObject, deleted: bool) -> None:
+        """Look at a twin or a pod."""
+        pauses = self._moment == PAUSED and raw["spec"].get("paused") and raw["metadata"]["name"] != "web"
+        orphaned = self._moment == ORPHANED and not raw["metadata"].get("ownerReferences")
+        if not deleted and (pauses or orphaned):
+            self._come.set()
+
+    def wait(self) -> None:
+        """Wait until the moment has come."""
+        assert self._come.wait(DEADLINE_S), self._moment
+
+
+PAUSED, ORPHANED = "a twin is paused", "pods have no owner"
+WATCHED = {PAUSED: "/apis/apps/v1/namespaces/{}/deployments", ORPHANED: "/api/v1/namespaces/{}/pods"}
+
+
+@pytest.mark.parametrize("moment", [PAUSED, ORPHANED])
+def test_while_its_pods_change_their_owner(shop: Shop, moment: str) -> None:
     """A bad image is stuck in its roll; the label goes, and a moment later the source is resumed.
 
     Two ReplicaSets of the source that bore another count than N were a scaling to its controller: it took the
@@ -39,11 +63,13 @@ def test_while_its_pods_change_their_owner(shop: Shop, delay_s: float) -> None:
     shop.deploy(replicas=4, surge=1, annotations={"splitter.io/on-demand-base": "2"})
     shop.label()
     shop.wait_split(on_demand=2, spot=2)
-    with shop.watch() as watched:
+    hand = Hand(moment)
+    seen = Watch(shop.sandbox.api, WATCHED[moment].format(shop.namespace), hand.see)
+    with shop.watch() as watched, seen:
         shop.set_image("web:bad")
         shop.until(lambda: has_no_image(shop), "the roll to be stuck")
         shop.unlabel()
-        time.sleep(delay_s)
+        hand.wait()
         resume(shop)
         shop.until(lambda: shop.split() is None or runs_beside(shop), "one of both to have the pods")
         shop.set_image("web:2")

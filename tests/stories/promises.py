@@ -266,11 +266,13 @@ class Promises:
             raise BrokenPromiseError(f"{who} wrote the source's replicas")
         if not self.excused:
             # The source's own controller knows of no notice, and may take what its user's strategy allows.
-            if who == CONTROLLER and self._runs_itself():
+            itself = who == CONTROLLER and self._runs_itself()
+            if itself:
                 bound = min(bound, replicas - self.cluster.source.max_unavailable - self._looking_ready())
             else:
                 self._compare("available", who, before.available, after.available, bound)
-            if not self.cluster.min_ready_s:  # a roll takes what is ready and not available for nothing
+            # A roll takes what is ready and not available for nothing. Without splitter nothing is judged.
+            if not self.cluster.min_ready_s and not (itself and self._is_strange()):
                 self._compare("serving", who, before.serving, after.serving, bound)
         if who != CONTROLLER:  # a lost pod that was evicted meanwhile was to be replaced all the same
             self.allowance = max(self.allowance, min(self.seen_ceiling, potential(self.cluster)))
@@ -279,6 +281,12 @@ class Promises:
 
     def _runs_itself(self) -> bool:
         return bool(not self.cluster.source.paused or self.cluster.owned_by(self.cluster.source))
+
+    def _is_strange(self) -> bool:
+        """Whether splitter has written nothing yet, or nothing of what it wrote is left."""
+        cluster = self.cluster
+        marked = ANNOTATION_TAKEN_OVER in cluster.source.annotations
+        return not (marked or cluster.twins or cluster.released() or cluster.orphans())
 
     def _looking_ready(self) -> int:
         """Count the dead pods that every controller takes for ready."""

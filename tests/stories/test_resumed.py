@@ -1,6 +1,6 @@
 """A Deployment is given back, and its source is resumed by hand after each write on the way (H47).
 
-What serves is counted here, whoever ends it: the source's own controller as well.
+Serving pods are counted, whichever controller ends them: the source's own as well.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ def split(*, cordoned: bool, image: str = "") -> Story:
 
 
 def resumed(story: Story, after: int, image: str) -> tuple[int, bool]:
-    """Remove the label, and resume the source after so many writes; return how few have served, and if."""
+    """Resume the source after this many writes; return how few pods served, and whether it was resumed."""
     cluster, left, fewest = story.cluster, deque(["resume"]), serving(story.cluster)
     writes, write_next = 0, story.splitter.write_next
 

@@ -69,7 +69,7 @@ def covering(this: PlanInput) -> list[Action]:
 
 
 def stopped(this: PlanInput) -> Plan | None:
-    """Return what stops a source that another client has resumed while pods have no owner (H47).
+    """Stop a source that another client resumed while pods have no owner (H47); None if it is stopped.
 
     It is paused, and then its own ReplicaSets are parked, which shrink once the pods are home. Beside one of
     them its controller would share out the count, and take serving replicas for those that start.

@@ -20,6 +20,7 @@ from splitter.core.actions import (
     PauseTwin,
     RestoreTemplate,
     Scale,
+    SetDeletionCost,
     SetPaused,
 )
 from splitter.core.handover import Step
@@ -478,6 +479,28 @@ class TestBringingHome:
         """The ReplicaSet is there."""
         result = self.homeward(running(1, 0, born=True), KEPT, home(running(2, 2), spec_replicas=5))
         assert result.actions == ()
+
+    def test_a_source_that_was_resumed(self) -> None:
+        """It is paused, and what it made is parked: its controller would share out the count."""
+        pods = running(3, 2, born=True)
+        made = replica_set("web-9", 4, template="v2", attachment=Attachment.ATTACHED)
+
+        def next_of(**fields: Any) -> tuple[object, ...]:  # noqa: ANN401
+            seen = observation(gone_home(**fields), [KEPT, made], **waiting(3, 2))
+            result = planned(replace(seen, orphans=pods))
+            assert result.state is State.GIVING_BACK
+            return result.actions
+
+        assert next_of(paused=False) == (SetPaused(paused=True, resource_version="rv-web"),)
+        assert next_of(observed=False) == ()
+        assert next_of() == (Park("web-9", "rv-web-9", ("app",)),)
+
+    def test_more_than_are_to_be(self) -> None:
+        """Those above N end as soon as they are home: the doomed bear their cost before that."""
+        doomed = pod("doomed", NodeStatus.DOOMED, born=SPOT, revision="h1")
+        [cost] = self.homeward((*running(3, 2, born=True), doomed), KEPT).actions
+        assert isinstance(cost, SetDeletionCost)
+        assert cost.pod == "doomed"
 
     def test_pods_without_a_node(self) -> None:
         """One that only spot nodes may run would wait for ever."""
