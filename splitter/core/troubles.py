@@ -7,13 +7,12 @@ changes, so that one trouble is one Event.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 
-from splitter.core.causes import is_hindered
+from splitter.core.causes import is_hindered, trouble_of
 from splitter.core.model import (
     Attachment,
-    NodeStatus,
     Note,
     Observation,
     PodView,
@@ -24,7 +23,7 @@ from splitter.core.model import (
 from splitter.core.plan import Plan, looked_at_again
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status.starts import NOTHING_LEARNED, StartTimes
-from splitter.core.start_times import slowest_s
+from splitter.core.start_times import patience_s
 
 # What replicas do, and what to do about it. In the order in which the gravest is named first.
 _SAID: Mapping[Reason, tuple[str, str]] = {
@@ -133,10 +132,8 @@ class _Limits:
     starts: StartTimes
 
     def of(self, pod: PodView) -> float:
-        """Return the seconds: for a node the grace, then at least the longest start that was seen."""
-        if pod.node_status is NodeStatus.UNBOUND:
-            return self.grace_s
-        return max(self.grace_s, slowest_s(self.starts, on_spot=pod.on_spot))
+        """Return the seconds."""
+        return patience_s(pod, self.grace_s, self.starts)
 
 
 def troubles(
@@ -165,7 +162,7 @@ def _of_holder(
     for rs in sets:
         if rs.refused and rs.refusal is not None:
             yield _rank(rs.refusal), _note(name, rs.refusal, f"{refused} of {total}", "")
-    ill = [(trouble, pod.name) for pod in pods if (trouble := _trouble(pod, excluded, now, limits.of(pod)))]
+    ill = [(trouble, pod.name) for pod in pods if (trouble := trouble_of(pod, excluded, now, limits.of(pod)))]
     ill.sort(key=lambda one: (_rank(one[0]), one[1]))
     for _, group in groupby(ill, key=lambda one: one[0].reason):
         same = list(group)
@@ -181,21 +178,6 @@ def _note(holder: str, trouble: Trouble, count: str, example: str) -> Note:
     does, remedy = _SAID[trouble.reason]
     message = f"{count} replicas of {holder} {does}: {trouble.detail}{example}. {remedy}."
     return Note(trouble.reason, message, warning=True, about=f"{holder}: {trouble.detail}")
-
-
-def _trouble(pod: PodView, excluded: Trouble | None, now: datetime, limit_s: float) -> Trouble | None:
-    """Return what is wrong with one replica: what the kubelet says at once, what may pass after the limit."""
-    if pod.node_status is NodeStatus.SOUND and pod.ready_since is None:
-        if pod.trouble is not None:
-            return pod.trouble
-        since = pod.unready_since
-        if since is not None and seconds_between(since, now) > limit_s:
-            return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
-    if pod.node_status is NodeStatus.UNBOUND:
-        waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
-        if waits_since is not None and seconds_between(waits_since, now) > limit_s:
-            return pod.trouble or excluded
-    return None
 
 
 def _next_due_s(observed: Observation, limits: _Limits) -> float | None:

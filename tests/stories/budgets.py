@@ -12,6 +12,7 @@ from splitter.core.actions import SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.model import Pool
 from splitter.core.plan import Plan
 from stories.cluster import APP, Budget, Cluster, Pod
@@ -155,6 +156,7 @@ class Guarded:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self.served = 0  # when the first of the nodes that go went, or later if more did
         self.looking: Looked | None = None
         self.looked: Looked | None = None
 
@@ -171,6 +173,7 @@ class Guarded:
             # The budget stays as it was written last, if all of that was.
             replicas = min(replicas, self.looked.replicas if self.looked is not None else 0)
         doomed = frozenset(one.name for one in self.cluster.nodes.values() if one.doomed)
+        self.served = max(self.served, self._ready()) if doomed else self._ready()
         if doomed and self.cluster.notice_s is not None:
             self.looking = None  # who has to end is let go, whoever is missing (G6)
             return
@@ -198,7 +201,7 @@ class Guarded:
         guarded = guard is not None and guard.split and _selects(guard, pod)
         if after < before and self.looked is not None and guarded:
             replicas = min(self.looked.replicas, self.cluster.source.replicas)
-            least = replicas if node in self.looked.doomed else replicas - 1
+            least = self._least(replicas) if node in self.looked.doomed else replicas - 1
             if after < least:
                 raise BrokenPromiseError(
                     f"{pod.name} of {node} was evicted: {before} -> {after} of {replicas}"
@@ -206,6 +209,16 @@ class Guarded:
         if (rs := self.cluster.replica_sets.get(pod.owner)) is not None:
             sync_replica_set(self.cluster, rs)  # a roll that goes by an older status is nobody's, too
         return True
+
+    def _least(self, replicas: int) -> int:
+        """Return how many an eviction leaves that was announced: who was ill before is not waited for.
+
+        Where whoever comes instead has not come up for the grace, one goes.
+        """
+        waiting = [pod for pod in self.cluster.pods.values() if pod.active and pod.ready_since is None]
+        policy = parse_policy(self.cluster.source.annotations, Policy(), None).policy or Policy()
+        given_up = waiting and all(self.cluster.now - pod.created > policy.grace_s for pod in waiting)
+        return min(replicas - 1 if given_up else replicas, self.served)
 
     def _ready(self) -> int:
         return sum(pod.active and pod.ready_since is not None for pod in self.cluster.pods.values())
