@@ -35,8 +35,10 @@ class Awaited:
     """Who has been in trouble since before the first sign; of those that have a node."""
     ill_since: tuple[str, ...]
     """Who was made later, or has no node, and does not come up within the time that starts take here."""
+    is_all: bool
+    """Whether nobody comes any more, for as long as a start may take since the first sign."""
     again_s: float | None
-    """In how many seconds time alone makes one ill; None: it makes none."""
+    """In how many seconds time alone changes that; None: it changes nothing."""
 
     @property
     def expected(self) -> int:
@@ -109,9 +111,19 @@ def awaited(twins: Sequence[TwinView], asked: int, at: Moment) -> Awaited:
             due += [left_s + 1.0] if left_s >= 0 else []
     refused = sum(rs.refused for twin in twins for rs in twin.replica_sets)
     missing = max(0, asked - len(counted) - refused)
-    again_s = min(due, default=None)
+    none_comes, left_s = not coming and not missing, at.grace_s - seconds_between(at.sign, at.now)
+    if none_comes and left_s >= 0:
+        due.append(left_s + 1.0)
     return Awaited(
-        before, made_since, serving, tuple(coming), missing, tuple(ill_before), tuple(ill_since), again_s
+        before=before,
+        since=made_since,
+        serving=serving,
+        coming=tuple(coming),
+        missing=missing,
+        ill_before=tuple(ill_before),
+        ill_since=tuple(ill_since),
+        is_all=none_comes and (left_s < 0 or bool(ill_since)),
+        again_s=min(due, default=None),
     )
 
 

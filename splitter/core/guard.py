@@ -62,8 +62,7 @@ def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
     if ours is not None and (step in _GONE or (step in _HOME and not this.observed.unguardable)):
         return replace(plan, actions=(*plan.actions, _end(ours)))  # G13
-    raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
-    if ours is not None and (raises_meanwhile or step in _LEAVING):
+    if ours is not None and (plan.raises or step in _LEAVING):
         return _kept(this, plan, ours)
     if step is Step.RUN and len(this.observed.twins) == len(Pool):
         return _kept(this, plan, ours)
@@ -241,7 +240,7 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
     others = awaited(observed.twins, asked, moment)
     if going:  # G3
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
-        keeps = _raised(this, others, replicas, others.explained(replicas, len(going), len(serving)), at_rest)
+        keeps = _raised(this, others, replicas, going)
         start_s = cover_s(this.in_force.starts)
         stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance, start_s, now)) is not None]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
@@ -271,18 +270,20 @@ def _signs(state: RebalanceState) -> list[datetime]:
     return [one for one in (state.doomed_since, state.on_demand_doomed_since) if one is not None]
 
 
-def _raised(this: PlanInput, others: Awaited, replicas: int, ill: int, at_rest: int) -> int:
-    """Return what evictions have to leave while nodes go: N, less whom nobody waits for (G3, G7, G16).
+def _raised(this: PlanInput, others: Awaited, replicas: int, going: Sequence[PodView]) -> int:
+    """Return what evictions have to leave while nodes go: N, less whom nobody waits for (G3, G7).
 
-    Those that were ill before are made up for by nobody, so evictions wait for the replacements alone. Where
-    the replacements do not come up, or there is no room for them, it is at rest: that lets one go.
+    Nobody makes up for those that were ill before, so evictions wait for the replacements alone. One goes
+    when these do not come up, or none is asked for, as where on-demand has one more already.
     """
     if any(rs.refused for twin in this.observed.twins for rs in twin.replica_sets):
         return max(0, replicas - 1)  # a full quota: one goes, and its place is free
-    if ill:
-        return max(0, replicas - ill)
-    given_up = others.ill_since and not others.coming and not others.missing
-    return at_rest if given_up and others.expected < replicas else replicas
+    doomed = sum(pod.ready_since is not None for pod in going)
+    ill = others.explained(replicas, len(going), doomed)
+    keeps = max(0, replicas - ill)
+    if others.is_all and others.expected < replicas and not (ill and others.ill_since):
+        keeps = max(0, keeps - 1, min(keeps, others.serving + doomed - 1))
+    return keeps
 
 
 def _opens(this: PlanInput) -> tuple[bool, float]:

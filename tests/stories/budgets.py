@@ -156,7 +156,8 @@ class Guarded:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.served = 0  # when the first of the nodes that go went, or later if more did
+        self.served: set[str] = set()  # when the first of the nodes that go went, or since
+        self.since = 0
         self.looking: Looked | None = None
         self.looked: Looked | None = None
 
@@ -173,7 +174,9 @@ class Guarded:
             # The budget stays as it was written last, if all of that was.
             replicas = min(replicas, self.looked.replicas if self.looked is not None else 0)
         doomed = frozenset(one.name for one in self.cluster.nodes.values() if one.doomed)
-        self.served = max(self.served, self._ready()) if doomed else self._ready()
+        ready = {one.uid for one in self.cluster.pods.values() if one.active and one.ready_since is not None}
+        self.served = self.served if len(self.served) >= len(ready) and doomed else ready
+        self.since = self.since if doomed else self.cluster.now
         if doomed and self.cluster.notice_s is not None:
             self.looking = None  # who has to end is let go, whoever is missing (G6)
             return
@@ -213,12 +216,16 @@ class Guarded:
     def _least(self, replicas: int) -> int:
         """Return how many an eviction leaves that was announced: who was ill before is not waited for.
 
-        Where whoever comes instead has not come up for the grace, one goes.
+        One goes when none of those that come instead has come up for the grace, or none comes at all.
         """
-        waiting = [pod for pod in self.cluster.pods.values() if pod.active and pod.ready_since is None]
+        pods = self.cluster.pods.values()
+        waiting = [pod.created for pod in pods if pod.active and pod.ready_since is None]
         policy = parse_policy(self.cluster.source.annotations, Policy(), None).policy or Policy()
-        given_up = waiting and all(self.cluster.now - pod.created > policy.grace_s for pod in waiting)
-        return min(replicas - 1 if given_up else replicas, self.served)
+        given_up = all(self.cluster.now - since > policy.grace_s for since in (*waiting, self.since))
+        ill = sum(
+            pod.uid in self.served and pod.ready_since is None and pod.trouble is not None for pod in pods
+        )
+        return min(replicas, len(self.served) - ill) - given_up
 
     def _ready(self) -> int:
         return sum(pod.active and pod.ready_since is not None for pod in self.cluster.pods.values())

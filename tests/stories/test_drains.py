@@ -40,7 +40,9 @@ class Drained(Life):
             self._add_node(spot=True, slots=12)
         self._settle()
         self.cluster.now += 30
-        self.cluster.annotate(on_demand_base=str(replicas // 2), spot_percent="100", **annotations)
+        self.cluster.annotate(
+            on_demand_base=str(replicas // 2), spot_percent="100", grace="180s", **annotations
+        )
         self.cluster.label(on=True)
         self.wait(900)
 
@@ -122,6 +124,28 @@ def test_some_crash_since_before_it(replicas: int, ill: int, evictions: str) -> 
         assert not scene.cluster.drains
         assert scene.serving >= replicas - ill
     assert scene.keeps == replicas - (evictions == "one-at-a-time")
+
+
+@pytest.mark.parametrize("evictions", ["one-at-a-time", "surge-first"])
+def test_no_replacement_is_asked_for(evictions: str) -> None:
+    """On-demand still has one more for an earlier drain. After the grace one goes, and has a successor."""
+    scene = Drained(4, evictions=evictions)
+    scene.unready(scene.pods(spot=True)[0], None)
+    scene.wait(600)
+    scene.drain("od-1")
+    scene.wait(300)
+
+    def one_a_node() -> None:
+        for pod, node in zip(scene.pods(spot=False), ("od-1", "od-2", "od-2"), strict=True):
+            pod.node = node
+
+    scene.happens(one_a_node)
+    scene.drain("od-1")
+    scene.wait(100)
+    assert scene.cluster.drains
+    scene.wait(300)
+    assert not scene.cluster.drains
+    assert scene.serving == 4
 
 
 def test_one_crashes_in_the_middle() -> None:
