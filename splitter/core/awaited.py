@@ -56,7 +56,7 @@ class Awaited:
 
     @property
     def sentence(self) -> str:
-        """Say for whom evictions wait, and for whom they do not."""
+        """Say for whom evictions wait, and for whom they do not (G16)."""
         late = self.coming or self.missing
         waits = [*self.coming, *([f"{self.missing} to be created"] if self.missing else [])]
         waits = waits if late else list(self.ill_since)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, EnsureSplit, SetBudget
-from splitter.core.deployment import adoption, offboard
+from splitter.core.deployment import adoption, offboard, unowned
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.eligibility import barriers, no_spot_node, objection_while_split
 from splitter.core.eligibility.pools import no_cover
@@ -51,6 +51,18 @@ from splitter.core.twins import edited_twins, onboard, relief, relief_status, re
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
+
+# What these write, or wait for, may be refused, or may never come: losses are covered meanwhile.
+_RAISING = frozenset(
+    {
+        Step.ADOPT,
+        Step.CREATE_SPLIT,
+        Step.CLAIM,
+        Step.WAIT_CONTROLLER,
+        Step.SHOW,
+        Step.FOLLOW_SPLIT,
+    }
+)
 
 
 def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
@@ -144,7 +156,7 @@ def plan(
     if step in {Step.RUN, Step.PLACE} and large is None:
         planned = relief_status.reported(this, relief.begun(this, planned))
     planned = with_those_let_go(this, planned)
-    if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
+    if step in _RAISING:
         planned = _with_raises(this, step, planned)
     planned = _with_division(this, planned)
     planned = in_part(planned if large is None else held_as_it_is(planned, large))
@@ -234,10 +246,11 @@ def _with_division(this: PlanInput, planned: Plan) -> Plan:
 
 
 def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
-    """Return a plan with the raises that neither a report nor a slow controller of the source may hold up.
+    """Return a plan with the raises that no write of these steps, and no slow controller, may hold up (H9).
 
-    Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
-    controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered.
+    A Split or a mark that is refused is tried for ever; and while nothing of the source's own is there, what
+    its controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered (H59).
+    What twins that wait for pods are to adopt is counted by itself.
     """
     observed, stateful = this.observed, this.source.stateful
     at_home = observed.attached_as(Attachment.ATTACHED) or observed.attached_as(Attachment.RETURNING)
@@ -248,12 +261,16 @@ def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
     )
     if at_home or not (observed.twins and held):
         return planned
+    if observed.leaving or any(map(waits_for_pods, observed.twins)):
+        return replace(planned, actions=(*unowned.covering(this), *planned.actions))
     meant = twins_steps.run(this)
-    if step is Step.CREATE_SPLIT:
-        return replace(planned, actions=(*meant.raises, *planned.actions))
-    if not meant.raises or not any(twin.is_losing for twin in observed.twins):
+    lost = meant.rebalance is not None and meant.rebalance.lost
+    losing = lost or any(twin.is_losing for twin in observed.twins)
+    if not meant.raises or not (losing or step is Step.CREATE_SPLIT):
         return planned
-    return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
+    if step is Step.WAIT_CONTROLLER:
+        return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
+    return replace(planned, actions=(*meant.raises, *planned.actions))
 
 
 def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:
