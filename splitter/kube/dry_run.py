@@ -94,6 +94,7 @@ async def _stateful(rehearsal: Rehearsal, source: SourceView, rendered: Mapping[
     await rehearsal.of(Write("save the replicas on the source", "PATCH", path, saved, "merge"))
     to_zero = {**saved, "spec": {"replicas": 0}}
     await rehearsal.of(Write("scale the source to 0", "PATCH", path, to_zero, "merge"))
+    await rehearsal.has_room(source.key.namespace, {"count/statefulsets.apps": len(Pool)})
 
 
 async def _deployment(
@@ -115,6 +116,12 @@ async def _deployment(
         await rehearsal.of(Write(f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))
     if home is not None:
         await _change_of_owner(rehearsal, source, home, twins)
+    twins_needed = len(Pool) - len(observed.twins)
+    # Both that adopt are there before the deletion of the old one is counted.
+    await rehearsal.has_room(
+        source.key.namespace,
+        {"count/deployments.apps": twins_needed, "count/replicasets.apps": len(Pool) + (home is not None)},
+    )
 
 
 async def _sized(rehearsal: Rehearsal, source: SourceView, pool: Pool, made: Rendered, group: int) -> Json:

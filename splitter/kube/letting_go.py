@@ -29,6 +29,7 @@ from splitter.kube.payloads import adopting, keeping
 from splitter.kube.rehearsal import DeniedError, Rehearsal, Write, mutated
 
 _LONGEST_NAME = 253
+_REPLICA_SETS = "count/replicasets.apps"
 # How it is said to people whose policy forbids pods without an owner.
 _FOR_A_MOMENT = (
     "When a Deployment is split or given back, the garbage collector of Kubernetes takes the owner off its"
@@ -41,10 +42,10 @@ async def rehearse_letting_go(
 ) -> Note | None:
     """Return why pods that are about to be let go would not all have an owner again, or None.
 
-    Of a source whose pods go to its twins, or of twins whose pods go home. At most 7 requests: the adopting
+    Of a source whose pods go to its twins, or of twins whose pods go home. At most 8 requests: the adopting
     ReplicaSets (and the twins, read and compared with what was rendered), what keeps the template, the
-    deletions that leave pods running, and one pod of each pool that loses its owner. Raises ApiError without
-    an answer, or if another client wrote in between: look again then.
+    quotas, the deletions that leave pods running, and one pod of each pool that loses its owner. Raises
+    ApiError without an answer, or if another client wrote in between: look again then.
     """
     source = observed.source
     if source is None:
@@ -75,6 +76,7 @@ async def _to_the_twins(
             if changed := mutations({"spec": sent}, live).changed:
                 raise DeniedError(mutated(f"write {twin.name}", changed))
         await rehearsal.of(adoption(source, home, twin.pool, live))
+    await rehearsal.has_room(source.key.namespace, {_REPLICA_SETS: len(observed.twins)})
     await rehearsal.of(orphaning(source, home))
     for pod in one_of_each_pool(home.pods):
         await rehearsal.of(owner_taken_off(source, home, pod))
@@ -87,6 +89,7 @@ async def _back_home(rehearsal: Rehearsal, observed: Observation, source: Source
         if any(map(holds_replicas, twin.replica_sets))
     ]
     if active:
+        await rehearsal.has_room(source.key.namespace, {_REPLICA_SETS: 1})
         await rehearsal.of(home_coming(source, active[0]))
         await rehearsal.of(keeper(source, active[0].hashes, {"metadata": {}, **_itself(source)}))
     for rs in active:

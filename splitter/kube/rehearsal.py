@@ -4,6 +4,7 @@
 It writes nothing. Source: H12, H17.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -13,6 +14,7 @@ from splitter.core.reasons import Reason, VerdictCause
 from splitter.kube import paths
 from splitter.kube.client import FORCED, OURS, ApiError, Client, Json
 from splitter.kube.mutations import Mutations, mutations
+from splitter.kube.quotas import lacks_objects
 
 _DRY = {"dryRun": "All"}
 _MALFORMED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
@@ -84,6 +86,16 @@ class Rehearsal:
         if write.method != "DELETE":
             self._judge(write, answer)
         return answer
+
+    async def has_room(self, namespace: str, needed: Mapping[str, int]) -> None:
+        """Ask the quotas for so many objects together. Raises DeniedError."""
+        if lacking := await lacks_objects(self.client, namespace, needed):
+            message = (
+                f"{lacking} while it is split or given back. Nothing was changed; raise the quota, and it is"
+                " tried again"
+            )
+            cause = VerdictCause.ANOTHER_OBJECT
+            raise DeniedError(Note(Reason.WRITE_DENIED, message, warning=True, cause=cause))
 
     def _judge(self, write: Write, answer: Json) -> None:
         meant = write.body if write.meant is None else write.meant

@@ -134,6 +134,7 @@ WRITES = (
     ("PATCH", "there-1", "take the owner off pod there-1"),
     ("PATCH", "spot-0", "label pod spot-0"),
     ("PATCH", "spot-0", "take the owner off pod spot-0"),
+    ("GET", "resourcequotas", ""),
 )
 
 
@@ -239,11 +240,21 @@ class TestTakeOver:
             said.added[0].message
         )
 
+    async def test_a_quota_that_holds_each_and_not_all(self) -> None:
+        """Two that adopt, and one that keeps the template, are there at a time: each alone would be taken."""
+        hard, used = {"count/replicasets.apps": "4"}, {"count/replicasets.apps": "2"}
+        quotas = {"items": [{"metadata": {"name": "few"}, "status": {"hard": hard, "used": used}}]}
+        said, _ = await self.dry_run_of(*self.before(len(WRITES) - 1), json(quotas))
+        assert said.denied is not None
+        assert said.denied.message.startswith(
+            "ResourceQuota few has room for 2 more of count/replicasets.apps, and 3 are needed while"
+        )
+
     async def test_without_pods(self) -> None:
         """There is nothing that could change its owner."""
         said, script = await self.dry_run_of(sets=())
         assert said == Rehearsed()
-        assert len(script.asked) == 7
+        assert len(script.asked) == 8
 
     @pytest.mark.parametrize(
         ("status", "words"),
