@@ -100,7 +100,7 @@ async def _back_home(rehearsal: Rehearsal, observed: Observation, source: Source
 
 def _itself(source: SourceView) -> Json:
     itself: Json = orjson.loads(source.manifest_json)
-    return itself
+    return {**itself, "spec": {**itself["spec"], "replicas": source.replicas}}
 
 
 def home_coming(source: SourceView, rs: ReplicaSetView) -> Write:

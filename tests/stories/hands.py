@@ -223,12 +223,13 @@ class Hands:
         name = dice.choice(list(cluster.nodes))
         others = [one for one in cluster.nodes.values() if one.name != name]
         if cluster.nodes[name].ready and any(not one.spot and not one.doomed for one in others):
-            events += [(f"kubectl drain {name}, back: {back}", lambda: self._begin(name, back=back))] * 4
+            events += [(f"kubectl drain {name}, back: {back}", lambda: self.begin(name, back=back))] * 4
         if cluster.nodes[name].doomed:
             events.append((f"kubectl uncordon {name}", lambda: self._uncordon(name)))
         return events
 
-    def _begin(self, name: str, *, back: bool) -> None:
+    def begin(self, name: str, *, back: bool) -> None:
+        """Begin to drain a node, which is cordoned first."""
         node = self.cluster.nodes[name]
         node.cordoned = node.cordoned or not node.doomed
         node.doomed, self.cluster.drains[name] = True, back

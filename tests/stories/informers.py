@@ -19,7 +19,7 @@ class Informers:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._told: dict[str, int] = {}
+        self._published: dict[str, int] = {}
         self._pods: dict[str, Pod] = {}
         self._nodes: dict[str, Node] = {}
         self._deployments: dict[str, Deployment] = {}
@@ -44,11 +44,11 @@ class Informers:
         return [partial(self._tell, kind) for kind in ("pods", "nodes", "deployments")]
 
     def _hasten(self, kind: str) -> None:
-        if self.cluster.now > self._told.get(kind, 0) + LAG_S:
+        if self.cluster.now > self._published.get(kind, 0) + LAG_S:
             self._tell(kind)
 
     def _tell(self, kind: str) -> bool:
-        self._told[kind] = self.cluster.now
+        self._published[kind] = self.cluster.now
         if kind == "pods":
             return _follow(self._pods, self.cluster.pods)
         if kind == "nodes":

@@ -13,9 +13,10 @@ from splitter.core.model import Trouble
 from splitter.core.plan import Rules
 from splitter.core.reasons import Reason
 from stories import budgets
-from stories.chance import POLICY, Life
+from stories.chance import POLICY, Habits, Life
 from stories.cluster import Cluster, Pod
 from stories.controllers import next_due
+from stories.hands import Hands
 from stories.promises import Promises, check_action
 from stories.reconciles import Splitter
 
@@ -33,11 +34,13 @@ class Drained(Life):
         self.promises, self.guarded = Promises(self.cluster), budgets.Guarded(self.cluster)
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
         self.splitter.judge = lambda action: check_action(self.cluster, action)
-        self.seen_turn, self.nodes, self.images, self.log = 0, 0, 1, deque[str](maxlen=80)
+        self.hands = Hands(self.cluster, self.dice, self.splitter, self.guarded)
+        self.habits, self.seen_turn, self.log = Habits(), 0, deque[str](maxlen=80)
+        self.past = deque(maxlen=1)
         for _ in range(2):
-            self._add_node(spot=False, slots=40)
+            self.hands.add_node(spot=False, slots=40)
         for _ in range(3):
-            self._add_node(spot=True, slots=12)
+            self.hands.add_node(spot=True, slots=12)
         self._settle()
         self.cluster.now += 30
         self.cluster.annotate(
@@ -91,7 +94,7 @@ class Drained(Life):
             self.cluster.nodes[node].doomed = self.cluster.nodes[node].cordoned = True
 
         self.happens(cordoned)
-        self.happens(lambda: self._begin(node, back=True))
+        self.happens(lambda: self.hands.begin(node, back=True))
 
     @property
     def keeps(self) -> int | None:
