@@ -99,3 +99,17 @@ def test_a_lost_kubelet_is_covered(shop: Shop, fleet: Fleet, busy: str) -> None:
         fleet.reconnect(busy)
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
+
+
+def test_an_outage_is_known_after_a_night_at_0(shop: Shop, fleet: Fleet, busy: str) -> None:
+    """Scaled to 0 in an outage of spot, and up again in it: on-demand takes all at once."""
+    everywhere = fleet.names("spot")
+    shop.annotate(grace="5m")  # longer than the test waits
+    fleet.kill(everywhere)
+    shop.until(lambda: shop.available_off(busy) >= REPLICAS, "the loss to be covered")
+    shop.scale(0)
+    shop.until(lambda: not shop.pods(), "no pod")
+    shop.scale(REPLICAS)
+    shop.until(lambda: shop.available_off(busy) >= REPLICAS, "the outage to be covered again")
+    fleet.restore(everywhere)
+    shop.wait_split(on_demand=1, spot=3)
