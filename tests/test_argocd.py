@@ -106,6 +106,8 @@ class TestSplits:
             (split("Steady", "Frozen", Ready="True", PolicyValid="False"), "Degraded"),
             (split("Conflict", "Conflict"), "Degraded"),
             (split("Held", "ImagePullFailed", Ready="True", PodsHealthy="False"), "Degraded"),
+            (split("Held", "CoverImpossible", Ready="True", PoolsFit="False"), "Degraded"),
+            (split("Steady", "Balanced", Ready="True", PoolsFit="Unknown"), "Healthy"),
             (split("Steady", "Balanced", Ready="True", PolicyValid="False"), "Degraded"),
             (split("Held", "RolloutStalled", Ready="True"), "Degraded"),
         ],

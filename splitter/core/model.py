@@ -342,7 +342,7 @@ class Observation:
     on_demand: TwinView | None = None
     spot: TwinView | None = None
     related: RelatedObjects = RelatedObjects()
-    pools: PoolFit | None = None  # whether each pool can take its replicas; None: nobody can say
+    pools: PoolFit | None = None  # whether each pool can take its replicas; None: not known
     fit_spot: int = 0
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
     signal_ends_at: datetime | None = None  # when that, or a notice by Event, ends by time alone

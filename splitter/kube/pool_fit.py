@@ -47,9 +47,9 @@ class PoolFits:
         self._answers.pop(key, None)
 
     def of(self, observed: Observation, rendered: Mapping[Pool, Rendered] | None) -> PoolFit | None:
-        """Return what keeps its replicas out of a pool; None: nobody can say.
+        """Return what keeps its replicas out of a pool; None: not known.
 
-        `rendered` are its twins; None where there are none, or they are not rendered.
+        `rendered` are its twins; None if there are none, or they are not rendered.
         """
         source, rules = observed.source, self._rules
         if source is None or rules is None or too_large(source):
@@ -102,7 +102,7 @@ class PoolFits:
     def _barrier(self, asked: Asked, pool: Pool, presets: NodePresets) -> Barrier | None:
         spot = pool is Pool.SPOT
         marks = _terms(presets.spot_marks if spot else presets.on_demand_marks)
-        # One node of each kind mostly tells that all is well. What only some names or labels have, all tell.
+        # One node of each kind mostly tells that all is well. If not, all of them are asked.
         samples = [record.state for record in self._cache.nodes.samples("kind")]
         barrier = pools.compare(asked, marks, samples, spot=spot)
         if barrier is None and of_nodes(asked.pod, samples, spot=spot) is None:
@@ -117,7 +117,7 @@ class PoolFits:
         return Barrier(trouble.detail) if trouble is not None else None
 
     def _no_spot_node(self) -> str:
-        """Return what may be spot all the same where no node is recognised as spot; empty where one is."""
+        """Return what looks like spot if no node is recognised as spot; empty if one is."""
         samples = [record.state for record in self._cache.nodes.samples("kind")]
         if not samples or any(node.is_spot for node in samples):
             return ""

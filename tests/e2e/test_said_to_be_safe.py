@@ -109,7 +109,7 @@ class TestPoolsThatTakeNoReplica:
 
 
 class TestNoSpotNode:
-    """Nothing tells which nodes are spot: the first thing that goes wrong on a new cluster."""
+    """No label tells which nodes are spot: the first fault on a new cluster."""
 
     def test_is_said_first(self, shop: Shop, fleet: Fleet, admin: Terminal) -> None:
         """With the setting, and with the label of a node that looks like spot; no replica is said to move."""

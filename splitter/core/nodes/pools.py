@@ -44,7 +44,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class PoolFit:
-    """What keeps a workload's replicas out of a pool; None where nothing does, as far as anybody can say."""
+    """What keeps a workload's replicas out of a pool; None if nothing is known to."""
 
     on_demand: Barrier | None = None
     spot: Barrier | None = None
@@ -74,7 +74,7 @@ class Asked:
 def contradiction(asked: Asked, marks: Sequence[NodeTerm]) -> str:
     """Return what of a template contradicts all marks of a pool, for people; empty: nothing does.
 
-    `marks` are terms, one of which each node of the pool matches. No marks: nobody knows. A required affinity
+    `marks` are terms, one of which each node of the pool matches. No marks: not known. A required affinity
     without any term that could match contradicts every pool.
     """
     pod = asked.pod
@@ -99,7 +99,7 @@ def contradiction(asked: Asked, marks: Sequence[NodeTerm]) -> str:
 def compare(
     asked: Asked, marks: Sequence[NodeTerm], nodes: Iterable[NodeState], *, spot: bool
 ) -> Barrier | None:
-    """Return why no node of a pool takes a replica, however empty; None: one does, or nobody knows.
+    """Return why no node of a pool takes a replica, however empty; None: one does, or it is not known.
 
     The walk over the nodes ends at the first that would do, or after as many as such a pod is held against
     (`PodRequest.most_nodes`). Without a healthy node in the pool only what is certain is said.
@@ -118,7 +118,7 @@ def compare(
             if not asked.spreads and _is_large_enough(asked.pod, node):
                 return None
     if not there or not fitting:
-        return None  # `causes.of_nodes` says why, where there is one to ask
+        return None  # `causes.of_nodes` says why
     pool = "spot" if spot else "on-demand"
     if not any(_is_large_enough(asked.pod, node) for node in fitting):
         return Barrier(f"no {pool} node is large enough for a replica, however empty ({_wanted(asked.pod)})")
