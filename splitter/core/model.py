@@ -229,6 +229,7 @@ class TwinView:
     robbed: bool = False  # its label or its owner was taken away
     altered: tuple[str, ...] = ()  # fields that a policy has changed on their way here, by our last write
     added: tuple[str, ...] = ()  # and those that it has added to the pod template
+    unanswered: bool = False  # this process has not written it: what is known of that, its Split says
     made_of: str = ""  # what of the source its template was made of
     stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
     strays: frozenset[str] = frozenset()  # its pods in the other pool, by UID, where it starts none

@@ -38,9 +38,9 @@ class AppliedFields:
         self._applied.clear()
         self._missed_since.clear()
 
-    def mutated(self, twin: TwinRecord) -> Mutations:
-        """Return what a policy made of our last write of a twin; not known of what was done before us."""
-        return self._mutated.get(twin.uid, NONE)
+    def mutated(self, twin: TwinRecord) -> Mutations | None:
+        """Return what a policy made of our last write of a twin; None for what was written before us."""
+        return self._mutated.get(twin.uid)
 
     def removed(self, twin: TwinRecord, now: datetime) -> Removed | None:
         """Return which fields were removed since our last apply, and when that was seen first."""

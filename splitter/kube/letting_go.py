@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
-from splitter.core.actions import AdoptPods
+from splitter.core.actions import AdoptPods, LabelPod
 from splitter.core.handover import holds_replicas
 from splitter.core.labels_annotations import kept_name
 from splitter.core.model import (
@@ -21,11 +21,12 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     SourceView,
+    TwinView,
 )
 from splitter.kube import paths
 from splitter.kube.client import Client, Json
 from splitter.kube.mutations import mutations
-from splitter.kube.payloads import adopting, keeping
+from splitter.kube.payloads import adopting, keeping, labelling
 from splitter.kube.rehearsal import DeniedError, Rehearsal, Write, mutated
 
 _LONGEST_NAME = 253
@@ -42,10 +43,11 @@ async def rehearse_letting_go(
 ) -> Note | None:
     """Return why pods that are about to be let go would not all have an owner again, or None.
 
-    Of a source whose pods go to its twins, or of twins whose pods go home. At most 8 requests: the adopting
-    ReplicaSets (and the twins, read and compared with what was rendered), what keeps the template, the
-    quotas, the deletions that leave pods running, and one pod of each pool that loses its owner. Raises
-    ApiError without an answer, or if another client wrote in between: look again then.
+    Of a source whose pods go to its twins, or of twins whose pods go home. At most 12 requests: the adopting
+    ReplicaSets (and the twins, read and compared with what was rendered), the twins resumed and scaled or
+    the source unpaused, what keeps the template, the quotas, the deletions that leave pods running, and one
+    pod of each pool that loses its owner, or its labels. Raises ApiError without an answer, or if another
+    client wrote in between: look again then.
     """
     source = observed.source
     if source is None:
@@ -76,6 +78,8 @@ async def _to_the_twins(
             if changed := mutations({"spec": sent}, live).changed:
                 raise DeniedError(mutated(f"write {twin.name}", changed))
         await rehearsal.of(adoption(source, home, twin.pool, live))
+        for replicas in (0, source.replicas):
+            await rehearsal.of(_resumed(source, twin, replicas))
     await rehearsal.has_room(source.key.namespace, {_REPLICA_SETS: len(observed.twins)})
     await rehearsal.of(orphaning(source, home))
     for pod in one_of_each_pool(home.pods):
@@ -88,14 +92,28 @@ async def _back_home(rehearsal: Rehearsal, observed: Observation, source: Source
         for twin in observed.twins
         if any(map(holds_replicas, twin.replica_sets))
     ]
-    if active:
+    # Idle ones go first, which may make the room that a quota has not: what is created is asked for then.
+    idle = any(not holds_replicas(rs) for twin in observed.twins for rs in twin.replica_sets)
+    if active and not idle:
         await rehearsal.has_room(source.key.namespace, {_REPLICA_SETS: 1})
         await rehearsal.of(home_coming(source, active[0]))
         await rehearsal.of(keeper(source, active[0].hashes, {"metadata": {}, **_itself(source)}))
+        free = {"metadata": {"uid": source.uid}, "spec": {"paused": None}}
+        await rehearsal.of(Write("unpause the source", "PATCH", paths.workload(source.key), free, "merge"))
     for rs in active:
         await rehearsal.of(orphaning(source, rs))
         for pod in [pod for pod in rs.pods if pod.counts][:1]:
             await rehearsal.of(owner_taken_off(source, rs, pod))
+            path, bare = paths.pods(source.key.namespace).of(pod.name), LabelPod(pod.name, pod.uid, None)
+            what = f"take the labels off pod {pod.name}"
+            await rehearsal.of(Write(what, "PATCH", path, labelling(source, bare), "merge"))
+
+
+def _resumed(source: SourceView, twin: TwinView, replicas: int) -> Write:
+    """Return a twin as it may be written when it has its pods: resumed, and scaled."""
+    body = {"metadata": {"uid": twin.uid}, "spec": {"paused": None, "replicas": replicas}}
+    what = f"resume {twin.name} with {replicas} replica{'' if replicas == 1 else 's'}"
+    return Write(what, "PATCH", paths.workload(source.key, twin.name), body, "merge")
 
 
 def _itself(source: SourceView) -> Json:

@@ -285,12 +285,14 @@ class Observer:
         else:
             owned = self._cache.replica_sets.find("controller", (record.namespace, record.uid))
             replica_sets = tuple(self._replica_set(rs, now) for rs in few(owned) if not rs.deleting)
+        made = self._cache.applied.mutated(record)
         return replace(
             view,
             resource_version=str(record.version),
             removed=self._cache.applied.removed(record, now),
-            altered=self._cache.applied.mutated(record).changed,
-            added=self._cache.applied.mutated(record).added,
+            altered=made.changed if made is not None else (),
+            added=made.added if made is not None else (),
+            unanswered=made is None,
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
             strays=self._pods.strays(record, replica_sets),
             replica_sets=replica_sets,

@@ -38,7 +38,12 @@ FIELD = (
     "failed to create typed patch object (shop/web-spot; apps/v1, Kind=Deployment):"
     " .spec.template.spec.contaners: field not declared in schema"
 )
-MANIFEST = '{"metadata": {"name": "web", "uid": "u"}, "spec": {"selector": {}, "template": {"metadata": {}}}}'
+MANIFEST = dumps(
+    {
+        "metadata": {"name": "web", "uid": "u"},
+        "spec": {"replicas": 10, "selector": {}, "template": {"metadata": {}}},
+    }
+)
 POLICY = "deployments.apps \"web-spot\" is forbidden: ValidatingAdmissionPolicy 'x' denied request: no"
 
 

@@ -43,8 +43,12 @@ BACK = observation(
 TO_THE_TWINS = (
     ("GET", "web-on-demand"),
     ("POST", "replicasets"),
+    ("PATCH", "web-on-demand"),
+    ("PATCH", "web-on-demand"),
     ("GET", "web-spot"),
     ("POST", "replicasets"),
+    ("PATCH", "web-spot"),
+    ("PATCH", "web-spot"),
     ("GET", "resourcequotas"),
     ("DELETE", "web-h1"),
     ("PATCH", "there"),
@@ -54,9 +58,12 @@ BACK_HOME = (
     ("GET", "resourcequotas"),
     ("POST", "replicasets"),
     ("POST", "replicasets"),
+    ("PATCH", "web"),
     ("DELETE", "web-on-demand-1"),
     ("PATCH", "there"),
+    ("PATCH", "there"),
     ("DELETE", "web-spot-1"),
+    ("PATCH", "spot-0"),
     ("PATCH", "spot-0"),
 )
 
@@ -102,11 +109,13 @@ class TestRehearseLettingGo:
 
     async def test_an_owner_is_the_twin_that_is_there(self) -> None:
         """By its own UID; and the pod is asked for by its own."""
-        _, script = await said_of(THERE, *before(TO_THE_TWINS, 8))
+        _, script = await said_of(THERE, *before(TO_THE_TWINS, 12))
         payloads = [cast("Any", one.body) for one in script.asked]
-        assert payloads[3]["metadata"]["ownerReferences"][0]["uid"] == "spot"
+        assert payloads[5]["metadata"]["ownerReferences"][0]["uid"] == "spot"
+        resumed = [payload["spec"] for payload in payloads[6:8]]
+        assert resumed == [{"paused": None, "replicas": 0}, {"paused": None, "replicas": 10}]
         off = {"ownerReferences": [{"$patch": "delete", "uid": "uid-web-h1"}], "uid": "uid-there"}
-        assert payloads[6] == {"metadata": off}
+        assert payloads[10] == {"metadata": off}
 
     async def test_a_twin_that_a_policy_has_changed(self) -> None:
         """Also by a controller before this one: its pods would be replaced by others."""
@@ -119,7 +128,16 @@ class TestRehearseLettingGo:
     async def test_another_client_wrote_in_between(self) -> None:
         """It is looked at again."""
         with pytest.raises(ApiError):
-            await said_of(THERE, *before(TO_THE_TWINS, 5), refusal(409, "Conflict", "modified"))
+            await said_of(THERE, *before(TO_THE_TWINS, 9), refusal(409, "Conflict", "modified"))
+
+    async def test_idle_replica_sets_go_first(self) -> None:
+        """A quota may be full with them: what is created is rehearsed when they have gone."""
+        spot = twin(Pool.SPOT, HERE[1:])
+        old = replica_set("web-spot-0", 0, attachment=Attachment.ATTACHED)
+        full = replace(BACK, spot=replace(spot, replica_sets=(*spot.replica_sets, old)))
+        said, script = await said_of(full)
+        assert said is None
+        assert [(one.method, one.path.rsplit("/", 1)[1]) for one in script.asked] == list(BACK_HOME[4:])
 
     async def test_without_pods(self) -> None:
         """Nothing is asked."""

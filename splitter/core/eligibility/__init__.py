@@ -60,7 +60,17 @@ def objection_while_split(observed: Observation, source: SourceView, policy: Pol
         if (objection := check(observed, source, policy)) is not None:
             message = f"{objection.message}. It stays split and is kept safe until its label is removed"
             return Note(objection.reason, message, warning=True)
-    return None
+    return _said_before(observed)
+
+
+def _said_before(observed: Observation) -> Note | None:
+    """Return what a policy has made of twins that this process has not written yet, as their Split says."""
+    if not any(twin.unanswered for twin in observed.twins):
+        return None
+    said = (one for one in observed.reported.conditions if one.type == "Eligible" and one.status == "False")
+    return next(
+        (Note(Reason.DRIFT, one.message, warning=True) for one in said if one.reason == Reason.DRIFT), None
+    )
 
 
 def _checks(source: SourceView, policy: Policy) -> Sequence[Check]:

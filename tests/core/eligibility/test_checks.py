@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import KEY, ago, free_source, observation, pod, pods, replica_set, twin
+from builders import KEY, ago, free_source, observation, pod, pods, replica_set, split, twin
 from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.eligibility.checks import autoscaler_on_twin, controlled_by_another, replicas_starting
 from splitter.core.labels_annotations.policy import Policy
@@ -13,6 +13,7 @@ from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, Rel
 from splitter.core.names import STATEFUL_SET
 from splitter.core.placeable import OneNodeClaim
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.split_status import Condition
 from splitter.core.stateful import StatefulView
 
 
@@ -160,6 +161,17 @@ def test_a_twin_that_a_policy_has_changed() -> None:
         "made web-spot another than splitter wrote it: spec.replicas, spec.template.spec.vol" in said.message
     )
     assert objection_while_split(observation(spot=twin(Pool.SPOT)), free_source(), Policy()) is None
+
+
+def test_a_twin_that_a_policy_had_changed_before_a_restart() -> None:
+    """The Split goes on saying so, until the twin is written again."""
+    said = Condition("Eligible", "False", "Drift", "a policy has made web-spot another")
+    for unanswered, expected in ((True, said.message), (False, None)):
+        seen = observation(
+            spot=replace(twin(Pool.SPOT), unanswered=unanswered), split=split(conditions=(said,))
+        )
+        kept = objection_while_split(seen, free_source(), Policy())
+        assert (kept.message if kept is not None else None) == expected
 
 
 def test_more_than_anybody_writes() -> None:
