@@ -404,6 +404,7 @@ class TestDecisions:
             2,
             "a Trouble is a cause: what the kubelet or the API server said",
         ),
+        "splitter/core/eligibility/__init__.py": (1, "which sentence a Split goes on showing"),
         "splitter/core/placement/table.py": (1, "which of two verdicts is shown"),
         "splitter/core/troubles.py": (2, "which of two sentences is shown"),
         "splitter/core/twins/steady.py": (1, "which of two verdicts is shown"),
