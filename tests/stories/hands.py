@@ -162,7 +162,9 @@ class Hands:
             events.append(("kubectl delete the Split", partial(setattr, cluster, "split", None)))
         if budgets.GUARD in cluster.budgets:
             events.append(("kubectl delete the guard", partial(cluster.budgets.pop, budgets.GUARD)))
-        if sets := cluster.released():
+        # Not while pods have no owner: then nothing but these ReplicaSets knows what the pods are made of.
+        unowned = cluster.orphans() or any(rs.deleting for rs in cluster.replica_sets.values())
+        if (sets := cluster.released()) and not unowned:
             rs = dice.choice(sets)
             events.append((f"kubectl delete {rs.name}", partial(cluster.remove_replica_set, rs)))
         return events
@@ -182,8 +184,7 @@ class Hands:
                     (f"{pod.name} loses our labels", partial(_take_out, pod, label=None)),
                 ]
         if ready:
-            pod = dice.choice(ready)
-            seconds = dice.choice([2, 30, 300])
+            pod, seconds = dice.choice(ready), dice.choice([2, 30, 300])
             events.append((f"{pod.name} is not ready for {seconds} s", partial(fail, cluster, pod, seconds)))
             events += [
                 (f"{pod.name} is ill, {how.value}", partial(_sicken, cluster, pod, how)) for how in Ill

@@ -1,7 +1,7 @@
 """What the controllers of Kubernetes know: each reads a cache that a watch fills, in its own time.
 
 Without `Informers` the controllers of a cluster know everything at once. With them each kind of object is
-seen as it was when its watch last told of it, LAG_S ago at most. What a controller has done itself it knows:
+seen as its watch last brought it, LAG_S ago at most. What a controller has done itself it knows:
 that of a ReplicaSet does nothing before it has seen its own pods come and go (its expectations), and none
 writes over what it has not seen (the `resourceVersion`).
 """
@@ -19,7 +19,7 @@ class Informers:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._published: dict[str, int] = {}
+        self._current_at: dict[str, int] = {}
         self._pods: dict[str, Pod] = {}
         self._nodes: dict[str, Node] = {}
         self._deployments: dict[str, Deployment] = {}
@@ -44,11 +44,11 @@ class Informers:
         return [partial(self._tell, kind) for kind in ("pods", "nodes", "deployments")]
 
     def _hasten(self, kind: str) -> None:
-        if self.cluster.now > self._published.get(kind, 0) + LAG_S:
+        if self.cluster.now > self._current_at.get(kind, 0) + LAG_S:
             self._tell(kind)
 
     def _tell(self, kind: str) -> bool:
-        self._published[kind] = self.cluster.now
+        self._current_at[kind] = self.cluster.now
         if kind == "pods":
             return _follow(self._pods, self.cluster.pods)
         if kind == "nodes":

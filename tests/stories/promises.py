@@ -118,7 +118,7 @@ def _left_by_adoption(cluster: Cluster) -> list[Pod]:
     free = [pod for pod in cluster.orphans() if not any(_selects(rs, pod) for rs in sets)]
     free += [pod for rs in going for pod in cluster.pods_of(rs) if pod.active]
     kept: list[Pod] = []
-    for pool in (*Pool, None):
+    for pool in (*Pool, None) if free else ():
         pods, twin = [pod for pod in free if pod.label is pool], None
         if pool is not None:
             twin = cluster.twins.get(pool)

@@ -3,7 +3,7 @@
 import pytest
 
 from splitter.core.model import Pool
-from stories.cluster import Ill, Pod
+from stories.cluster import Deployment, Ill, Pod
 from stories.director import Story
 from stories.kubelets import CRASHING, NO_IMAGE, fail
 
@@ -22,20 +22,24 @@ def one_on_spot(story: Story) -> Pod:
     return next(pod for pod in story.cluster.pods.values() if pod.label is Pool.SPOT)
 
 
+def stalled(story: Story) -> list[Deployment]:
+    """Return the twins whose roll has made no progress for progressDeadlineSeconds."""
+    return [twin for twin in story.cluster.twins.values() if twin.stalled]
+
+
 def test_an_image_that_cannot_be_pulled_is_said(story: Story) -> None:
     """It is said of the pods at once, of the roll after progressDeadlineSeconds; then nothing is tried."""
     story.set_image("v2-broken")
     story.wait(60)
     assert {pod.trouble for pod in story.cluster.pods.values()} == {None, NO_IMAGE}
     assert story.reason() == "ImagePullFailed"
-    rolled = next(twin for twin in story.cluster.twins.values() if "broken" in twin.template)
-    assert not rolled.stalled
+    assert not stalled(story)
     story.wait(600)
-    assert [twin.pool for twin in story.cluster.twins.values() if twin.stalled] == [rolled.pool]
+    assert [twin.template for twin in stalled(story)] == ["v2-broken|on-demand"]
     assert "progressDeadlineSeconds" in "\n".join(story.lines)
     story.set_image("v3")
     story.wait(600)
-    assert not rolled.stalled
+    assert not stalled(story)
     assert story.reason() == "Balanced"
 
 
@@ -54,7 +58,7 @@ def test_a_scale_out_is_no_roll(story: Story) -> None:
     story.taint_spot("team=data:NoSchedule")
     story.scale(20)
     story.wait(1200)
-    assert not any(twin.stalled for twin in story.cluster.twins.values())
+    assert not stalled(story)
 
 
 def test_a_replica_crashes_again_and_again(story: Story) -> None:
