@@ -220,10 +220,13 @@ class Guarded:
         """
         pods = self.cluster.pods.values()
         waiting = [pod.created for pod in pods if pod.active and pod.ready_since is None]
-        policy = parse_policy(self.cluster.source.annotations, Policy(), None).policy or Policy()
-        given_up = all(self.cluster.now - since > policy.grace_s for since in (*waiting, self.since))
+        least = Policy(grace_s=30)  # where none is asked for, it follows the starts that were seen
+        grace_s = (parse_policy(self.cluster.source.annotations, least, None).policy or least).grace_s
+        given_up = all(self.cluster.now - since > grace_s for since in (*waiting, self.since))
+        unready = [pod for pod in pods if pod.uid in self.served and pod.ready_since is None]
         ill = sum(
-            pod.uid in self.served and pod.ready_since is None and pod.trouble is not None for pod in pods
+            pod.trouble is not None or self.cluster.now - (pod.unready_since or pod.created) > grace_s
+            for pod in unready
         )
         return min(replicas, len(self.served) - ill) - given_up
 

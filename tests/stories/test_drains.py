@@ -3,31 +3,26 @@
 Drainers, the disruption controller and the judge are those of the random lives (`budgets`, `chance`).
 """
 
-from collections import deque
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
-from splitter.core.model import Trouble
 from splitter.core.plan import Rules
-from splitter.core.reasons import Reason
 from stories import budgets
 from stories.chance import POLICY, Habits, Life
-from stories.cluster import Cluster, Pod
+from stories.cluster import Cluster, Ill, Pod
 from stories.controllers import next_due
 from stories.hands import Hands
+from stories.kubelets import CRASHING, fail
 from stories.promises import Promises, check_action
 from stories.reconciles import Splitter
-
-CRASHES = Trouble(Reason.CRASH_LOOPING, "container c ends with exit code 1")
 
 
 class Drained(Life):
     """A split workload with drains, budgets and their judge, told by hand."""
 
-    def __init__(self, replicas: int, **annotations: str) -> None:  # another beginning than that of a life
-        self.dice = Random(1)
+    def __init__(self, replicas: int, **annotations: str) -> None:
+        super().__init__(1, Habits())
         self.cluster = Cluster(replicas, max(1, replicas // 4), 0)
         self.cluster.start_s, self.cluster.stop_s = 5, 2
         self.cluster.budgets_refused_until = 0
@@ -35,17 +30,14 @@ class Drained(Life):
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
         self.splitter.judge = lambda action: check_action(self.cluster, action)
         self.hands = Hands(self.cluster, self.dice, self.splitter, self.guarded)
-        self.habits, self.seen_turn, self.log = Habits(), 0, deque[str](maxlen=80)
-        self.past = deque(maxlen=1)
         for _ in range(2):
             self.hands.add_node(spot=False, slots=40)
         for _ in range(3):
             self.hands.add_node(spot=True, slots=12)
         self._settle()
         self.cluster.now += 30
-        self.cluster.annotate(
-            on_demand_base=str(replicas // 2), spot_percent="100", grace="180s", **annotations
-        )
+        base = str(replicas // 2)
+        self.cluster.annotate(on_demand_base=base, spot_percent="100", grace="180s", **annotations)
         self.cluster.label(on=True)
         self.wait(900)
 
@@ -71,16 +63,16 @@ class Drained(Life):
         """Have a replica be unready for so long; None: it crashes, again and again."""
 
         def fails() -> None:
-            pod.ready_since = None
-            pod.ready_due = self.cluster.now + (self.cluster.start_s if seconds is None else seconds)
-            if seconds is None:
-                pod.template, pod.trouble = "broken", CRASHES
+            pod.ill = Ill.CRASHING if seconds is None else None
+            pod.restarts = 8 if seconds is None else 0
+            fail(self.cluster, pod, 3600 if seconds is None else seconds)
+            pod.trouble = CRASHING if seconds is None else None
 
         self.happens(fails)
 
     def recover(self, pod: Pod) -> None:
         """Have it serve again."""
-        self.happens(lambda: vars(pod).update(template="v1", trouble=None, ready_due=self.cluster.now))
+        self.happens(lambda: vars(pod).update(ill=None, trouble=None, ready_due=self.cluster.now))
 
     def happens(self, act: Callable[[], None]) -> None:
         """Let something happen, and everybody answer."""
@@ -94,7 +86,7 @@ class Drained(Life):
             self.cluster.nodes[node].doomed = self.cluster.nodes[node].cordoned = True
 
         self.happens(cordoned)
-        self.happens(lambda: self.hands.begin(node, back=True))
+        self.happens(lambda: self.cluster.drains.update({node: True}))
 
     @property
     def keeps(self) -> int | None:
