@@ -45,11 +45,7 @@ async def adopt(
         case AdoptPods():
             twin = observed.twin(action.pool) if action.pool is not None else None
             owner = await client.get(paths.workload(source.key, twin.name if twin else source.key.name))
-            if not owner["spec"].get("paused"):
-                name = owner["metadata"]["name"]
-                raise ApiError(
-                    HTTPStatus.CONFLICT, "Conflict", f"{name} was resumed: its controller goes first"
-                )
+            expect_paused(owner)
             kept = owner
             if action.template_of is not None:
                 kept = await client.get(replica_sets.of(action.template_of))
@@ -65,6 +61,13 @@ async def _template_of(client: Client, source: SourceView, replica_set: str | No
         return await client.get(paths.replica_sets(source.key.namespace).of(replica_set))
     spec: Json = orjson.loads(source.manifest_json)["spec"]
     return {"metadata": {}, "spec": spec}
+
+
+def expect_paused(owner: Json) -> None:
+    """Raise ApiError (409) if a Deployment runs: it may have made a ReplicaSet of its own (H47)."""
+    if not owner["spec"].get("paused"):
+        name = owner["metadata"]["name"]
+        raise ApiError(HTTPStatus.CONFLICT, "Conflict", f"{name} was resumed: its controller goes first")
 
 
 async def patch_pod(client: Client, cache: Cache, path: paths.ResourcePath, body: Json) -> None:

@@ -22,7 +22,7 @@ from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.split_status import SplitStatus
 from splitter.kube import paths, payloads
-from splitter.kube.adoption import LOST_RACE, adopt, patch_pod
+from splitter.kube.adoption import LOST_RACE, adopt, expect_paused, patch_pod
 from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
 from splitter.kube.client import FORCED, OURS, Allowing, ApiError, Client, Json
@@ -224,6 +224,8 @@ class Writer:
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case do.Reattach():
                 owner = await self._client.get(paths.workload(source.key))
+                if action.active:
+                    expect_paused(owner)
                 body = payloads.reattaching(action, owner)
                 await self._patch_replica_set(replica_sets.of(action.name), body, "merge")
             case do.StripOwnershipMark() | do.RetryPods():

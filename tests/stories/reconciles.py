@@ -400,6 +400,7 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | DeleteReplica
             rs.version = cluster.version()
         case Reattach():
             rs = _replica_set(cluster, action.name, action.resource_version)
+            _expect(cluster.source.paused or not action.active, f"{cluster.source.name} was resumed")
             rs.labels |= dict(action.labels)
             rs.labels.pop(LABEL_SPLIT, None)
             _remember(rs, payloads.reattaching(action, _live(cluster.source)))

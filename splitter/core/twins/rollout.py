@@ -192,8 +192,9 @@ def _making_headroom(where: Circumstances) -> str | None:
 
 def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     source = where.source
-    if not any(pod.counts and pod.node is not None for pod in twin.pods):
-        # Nobody is there to be missed; one by one, the pods that wait for a node would keep the old template.
+    if not (_serving(twin) or any(pod.counts and pod.node is not None for pod in twin.pods)):
+        # None is there to be missed, by the status either: what shows the pods may be behind. One by one, the
+        # pods that wait for a node would keep the old template.
         return _roll(pool, twin, 0, max(1, twin.spec_replicas))
     kept_surge, kept_unavailable = kept_numbers(twin)
     if is_rolling(twin) and (kept_surge or kept_unavailable):

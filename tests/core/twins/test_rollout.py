@@ -138,6 +138,14 @@ class TestTheNumbers:
         assert isinstance(result, Roll)
         assert (result.max_surge, result.max_unavailable) == (surge, 0)
 
+    def test_pods_that_are_not_seen_yet_are_missed(self) -> None:
+        """The status shows four and the watch of pods none: they may not all go at once."""
+        unseen = [replace(rs, pods=()) for rs in on_demand().replica_sets]
+        behind = replace(on_demand(), replica_sets=tuple(unseen))
+        result = next_roll(behind, spot(), rendered("v2"), replace(WHERE, headroom=1))
+        assert isinstance(result, Roll)
+        assert (result.max_surge, result.max_unavailable) == (1, 0)
+
     def test_without_room_it_waits(self) -> None:
         """All serve, and there is no place for one more."""
         held = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, headroom=0))
