@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, EnsureSplit, SetBudget
+from splitter.core.clock import clock
 from splitter.core.deployment import adoption, offboard, unowned
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.eligibility import barriers, no_spot_node, objection_while_split
@@ -52,6 +53,8 @@ from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
 
+# So long a controller may take that has to act.
+_ACTS_WITHIN_S = 60.0
 # What these write, or wait for, may be refused, or may never come: losses are covered meanwhile.
 _RAISING = frozenset(
     {
@@ -155,7 +158,7 @@ def plan(
     )
     if step in {Step.RUN, Step.PLACE} and large is None:
         planned = relief_status.reported(this, relief.begun(this, planned))
-    planned = with_those_let_go(this, planned)
+    planned = _overdue(observed, with_those_let_go(this, planned))
     if step in _RAISING:
         planned = _with_raises(this, step, planned)
     planned = _with_division(this, planned)
@@ -186,6 +189,25 @@ def _with_barriers(this: PlanInput, planned: Plan) -> Plan:
         message = f"{uncovered.message}. Until then the twins keep the template that they have"
         planned = held_back(planned, replace(uncovered, message=message), this.rules.look_again_s)
     return with_barriers(planned, barred, this.rules.look_again_s, unseen)
+
+
+def _overdue(observed: Observation, planned: Plan) -> Plan:
+    """Say that a controller has not acted for long: as a rule it does within a second (H59).
+
+    How long is told by the condition that it moves: never longer than the wait if nothing moved before it.
+    """
+    waits = planned.verdict.reason is Reason.WAITING_FOR_CONTROLLER
+    since = next((one.since for one in observed.reported.conditions if one.is_true("Progressing")), None)
+    if not waits or since is None or observed.reported.reason != Reason.WAITING_FOR_CONTROLLER:
+        return planned
+    if seconds_between(since, observed.now) <= _ACTS_WITHIN_S:
+        return planned
+    message = (
+        f"{planned.verdict.message}. It should take seconds, and something has been under way since"
+        f" {clock(since)}: look at kube-controller-manager, and at what refuses its writes"
+    )
+    note = replace(planned.verdict, message=message, warning=True)
+    return replace(planned, verdict=note, notes=(note, *planned.notes))
 
 
 def _newer_state(observed: Observation, source: SourceView) -> Note | None:

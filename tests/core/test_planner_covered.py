@@ -11,10 +11,11 @@ from core.one_reconcile import DEFAULTS, at_rest
 from splitter.core.actions import AdoptPods, Scale, is_raise
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import ownership_mark_value
-from splitter.core.model import NodeStatus, Note, Observation, Pool, Rendered
+from splitter.core.model import Attachment, NodeStatus, Note, Observation, Pool, Rendered
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import Condition
 
 BROKEN = Note(Reason.TEMPLATE_INVALID, "line 3: no", warning=True)
 FOREIGN = {"splitter.io/taken-over": ownership_mark_value("uid-another", ago(LONG_AGO_S))}
@@ -140,3 +141,39 @@ def test_pods_that_have_no_owner_yet() -> None:
     assert result.step is Step.CREATE_SPLIT
     assert not result.raises
     assert not any(isinstance(one, AdoptPods) for one in result.actions)
+
+
+class TestAWait:
+    """For a controller that acts within seconds, or never."""
+
+    @pytest.mark.parametrize(
+        ("fields", "who"),
+        [
+            (of(observed=False), "the Deployment controller to catch up"),
+            (
+                {"replica_sets": (replace(OLD, attachment=Attachment.RETURNING),)},
+                "the Deployment controller to adopt web-old",
+            ),
+            ({"leaving": True}, "the garbage collector to let the pods of a deleted ReplicaSet go"),
+        ],
+    )
+    def test_names_who_acts(self, fields: dict[str, object], who: str) -> None:
+        """And on what."""
+        assert planned(at_rest(**fields)).verdict.message == f"waiting for {who}"
+
+    @pytest.mark.parametrize(
+        ("reason", "status", "since_s", "overdue"),
+        [
+            ("WaitingForController", "True", 61, True),
+            ("WaitingForController", "True", 59, False),
+            ("WaitingForController", "False", 61, False),
+            ("Scaled", "True", 61, False),
+        ],
+    )
+    def test_that_is_overdue(self, reason: str, status: str, since_s: float, overdue: bool) -> None:
+        """It says since when, and what to look at."""
+        moving = Condition("Progressing", status, reason, "", ago(since_s))
+        result = planned(at_rest(split=split(reason=reason, conditions=(moving,)), leaving=True))
+        assert result.verdict.warning is overdue
+        assert ("look at kube-controller-manager" in result.verdict.message) is overdue
+        assert (result.verdict in result.notes) is overdue

@@ -64,6 +64,10 @@ class Condition(Kept):
     since: datetime = kept("lastTransitionTime", values.moment, values.whole_seconds, always=True)
     observed_generation: int | None = kept("observedGeneration", values.ordinal)
 
+    def is_true(self, kind: str) -> bool:
+        """Whether it is of this type, and holds."""
+        return self.type == kind and self.status == "True"
+
 
 @dataclass(frozen=True, slots=True)
 class PastDecision(Kept):

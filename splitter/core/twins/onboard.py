@@ -176,10 +176,19 @@ def _what_unpauses(this: PlanInput) -> str:
 
 
 def wait_controller(this: PlanInput) -> Plan:
-    """Wait for the Deployment controller (H25, H31, H36)."""
+    """Wait for the Deployment controller, or the garbage collector (H25, H31, H36)."""
     state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
-    note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
+    note = Note(Reason.WAITING_FOR_CONTROLLER, f"waiting for {_who_acts(this)}")
     return Plan(Step.WAIT_CONTROLLER, state, note, requeue_after_s=POLL_S)
+
+
+def _who_acts(this: PlanInput) -> str:
+    """Name the controller that has to act, and what it has to do."""
+    if returning := this.observed.attached_as(Attachment.RETURNING):
+        return f"the Deployment controller to adopt {', '.join(rs.name for rs in returning)}"
+    if this.observed.leaving:
+        return "the garbage collector to let the pods of a deleted ReplicaSet go"
+    return "the Deployment controller to catch up"
 
 
 def not_calm(pods: Iterable[PodView]) -> Note | None:
