@@ -117,10 +117,13 @@ async def _deployment(
     if home is not None:
         await _change_of_owner(rehearsal, source, home, twins)
     twins_needed = len(Pool) - len(observed.twins)
-    # Both that adopt are there before the deletion of the old one is counted.
+    # On the way back there are most of them: two that keep a template, the twins', and the source's again.
     await rehearsal.has_room(
         source.key.namespace,
-        {"count/deployments.apps": twins_needed, "count/replicasets.apps": len(Pool) + (home is not None)},
+        {
+            "count/deployments.apps": twins_needed,
+            "count/replicasets.apps": len(Pool) + (2 if home is not None else 0),
+        },
     )
 
 

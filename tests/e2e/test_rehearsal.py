@@ -99,16 +99,16 @@ class TestPolicies:
     def test_a_quota_that_holds_each_and_not_all(self, shop: Shop) -> None:
         """A dry run of each ReplicaSet fits: all together do not, and that is known before the pause."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
-        shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=3")
+        shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=4")
         path = f"/api/v1/namespaces/{shop.namespace}/resourcequotas/few"
         used = {"count/replicasets.apps": "1"}
         shop.until(lambda: shop.sandbox.api.get(path)["status"]["used"] == used, "the quota to be counted")
         shop.label()
         before = Untouched(shop)
         message = refused(shop, "WriteDenied")
-        assert "ResourceQuota few has room for 2 more of count/replicasets.apps, and 3 are needed" in message
+        assert "ResourceQuota few has room for 3 more of count/replicasets.apps, and 4 are needed" in message
         before.verify()
-        patch = '{"spec": {"hard": {"count/replicasets.apps": "4"}}}'
+        patch = '{"spec": {"hard": {"count/replicasets.apps": "5"}}}'
         shop.kubectl("patch", "quota", "few", "--type=merge", "-p", patch)
         shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
         shop.unlabel()

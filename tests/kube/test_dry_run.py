@@ -246,13 +246,13 @@ class TestTakeOver:
         )
 
     async def test_a_quota_that_holds_each_and_not_all(self) -> None:
-        """Two that adopt, and one that keeps the template, are there at a time: each alone would be taken."""
-        hard, used = {"count/replicasets.apps": "4"}, {"count/replicasets.apps": "2"}
+        """On the way back five are there at a time, where one was: each alone would be taken."""
+        hard, used = {"count/replicasets.apps": "5"}, {"count/replicasets.apps": "2"}
         quotas = {"items": [{"metadata": {"name": "few"}, "status": {"hard": hard, "used": used}}]}
         said, _ = await self.dry_run_of(*self.before(len(WRITES) - 1), json(quotas))
         assert said.denied is not None
         assert said.denied.message.startswith(
-            "ResourceQuota few has room for 2 more of count/replicasets.apps, and 3 are needed while"
+            "ResourceQuota few has room for 3 more of count/replicasets.apps, and 4 are needed while"
         )
 
     async def test_without_pods(self) -> None:
