@@ -14,7 +14,7 @@ from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import Attachment, NodeStatus, Note, Observation, Pool, Rendered
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason
 from splitter.core.split_status import Condition
 
 BROKEN = Note(Reason.TEMPLATE_INVALID, "line 3: no", warning=True)
@@ -83,51 +83,6 @@ def test_what_the_user_holds(state: str, annotation: str, value: str, says: Reas
     result = planned(replace(there, source=replace(there.source, annotations=asked)))
     assert not result.raises
     assert says in {result.verdict.reason, Reason.FROZEN if state != "run" else says}
-
-
-class TestATwinThatIsDeleted:
-    """It may stay for ever for a finalizer; the garbage collector ends its pods meanwhile."""
-
-    @pytest.mark.parametrize(("left", "wanted"), [(6, 4), (2, 8), (0, 10)])
-    def test_spot(self, left: int, wanted: int) -> None:
-        """On-demand takes the place of what has gone, and the twin is named."""
-        going = replace(twin(Pool.SPOT, pods(left)), spec_replicas=6, deleting=True)
-        result = planned(at_rest(spot=going))
-        assert [one.replicas for one in result.raises] == ([wanted] if wanted > 4 else [])
-        assert result.verdict.message.startswith("waiting for a deleted twin to go: web-spot. ")
-        assert "metadata.finalizers" in result.verdict.message
-
-    def test_on_demand(self) -> None:
-        """Spot takes its place."""
-        going = replace(twin(Pool.ON_DEMAND), spec_replicas=4, deleting=True)
-        result = planned(at_rest(on_demand=going))
-        assert [(one.name, one.replicas) for one in result.raises] == [("web-spot", 10)]
-
-    def test_both(self) -> None:
-        """Nothing is left to raise."""
-        gone = [replace(twin(pool), spec_replicas=5, deleting=True) for pool in Pool]
-        result = planned(at_rest(on_demand=gone[0], spot=gone[1]))
-        assert not result.actions
-        assert "web-on-demand and web-spot" in result.verdict.message
-
-    @pytest.mark.parametrize(("most", "wanted"), [("6", [6]), ("3", [])])
-    def test_no_more_than_the_user_allows(self, most: str, wanted: list[int]) -> None:
-        """By on-demand-max."""
-        going = replace(twin(Pool.SPOT), spec_replicas=6, deleting=True)
-        asked = source(annotations={"splitter.io/on-demand-max": most})
-        assert [one.replicas for one in planned(at_rest(spot=going, source=asked)).raises] == wanted
-
-    def test_frozen(self) -> None:
-        """Counts stay as they are."""
-        going = replace(twin(Pool.SPOT), spec_replicas=6, deleting=True)
-        asked = source(annotations={"splitter.io/freeze": "true"})
-        assert not planned(at_rest(spot=going, source=asked)).actions
-
-    def test_while_no_template_renders(self) -> None:
-        """It is gone, and cannot be made again."""
-        result = planned(at_rest(spot=None), BROKEN)
-        assert [(one.name, one.replicas) for one in result.raises] == [("web-on-demand", 10)]
-        assert (result.state, result.verdict) == (State.HELD, BROKEN)
 
 
 def test_pods_that_have_no_owner_yet() -> None:
