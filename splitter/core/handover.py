@@ -103,12 +103,19 @@ class Columns:
         ours = self.parked or self.returning or self.twins or self.orphans
         return ours or self.mark is not Ownership.NONE
 
+    @property
+    def is_undone(self) -> bool:
+        """Whether a take-over is taken back though the label is there: its Split no longer takes over."""
+        return self.label and self.report and self.mark is Ownership.OURS
+
 
 def next_step(c: Columns) -> Step:
     """Return the first row of the table that matches.
 
     Source: H20 to H38; the comments name the row.
     """
+    if c.is_undone:
+        return _step_without_label(c)  # H29
     if c.label and not c.conflict:
         return _step_with_label(c)
     if c.label and not c.holds:

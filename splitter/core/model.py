@@ -12,6 +12,7 @@ from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, OneNodeClaim, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
+from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 
 
@@ -284,21 +285,6 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitView:
-    """The Split object as last observed."""
-
-    uid: str
-    owner_uids: tuple[str, ...]
-    takes_over: bool  # False: it only reports a refusal
-    status: SplitStatus = UNREPORTED
-    ordinals: tuple[int, ...] | None = None  # in placement mode
-    replicas: int | None = None  # of a StatefulSet: what an autoscaler may write
-    format: int = 1  # the form in which it is written (labels_annotations.STATE_FORMAT)
-    generation: int = 0  # of its spec, to say which one the status is about
-    resource_version: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Rendered:
     """A twin as its template rendered it."""
 
@@ -322,6 +308,8 @@ class RelatedObjects:
     unplaceable: str = ""  # why the API server places no pods of StatefulSets
     reach: Mapping[int, Reach] = field(default_factory=dict)  # of a StatefulSet's pods, by ordinal
     split_of: str = ""  # another workload, as kind/name, whose Split has the name that this one's would have
+    rival: str = ""  # what else selects its pods, in words; looked for when they may be let go
+    rivals_unread: str = ""  # and why that is not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,7 +293,8 @@ def _only_reported(this: PlanInput, planned: Plan) -> Plan:
     lets_down = tuple(
         one for one in planned.actions if isinstance(one, SetBudget) and one.uid and not one.raised
     )
-    actions: tuple[Action, ...] = lets_down if split is not None else (EnsureSplit(takes_over=False),)
+    report = EnsureSplit(takes_over=bool(this.observed.twins))
+    actions: tuple[Action, ...] = lets_down if split is not None else (report,)
     return replace(
         planned,
         state=State.HELD,

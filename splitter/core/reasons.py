@@ -104,6 +104,7 @@ class Reason(StrEnum):
     TOO_LARGE = "TooLarge"
     OWNED_BY_CONTROLLER = "OwnedByController"
     AUTOSCALER_ON_TWIN = "AutoscalerOnTwin"
+    SELECTOR_OVERLAPS = "SelectorOverlaps"
     VOLUME_READ_WRITE_ONCE = "VolumeReadWriteOnce"
     AUTOSCALER_ON_SOURCE = "AutoscalerOnSource"
     REPLICAS_IN_GIT = "ReplicasInGit"

@@ -24,7 +24,6 @@ from splitter.core.model import (
     RelatedObjects,
     ReplicaSetView,
     SourceView,
-    SplitView,
     Trouble,
     TwinView,
     seconds_between,
@@ -36,6 +35,7 @@ from splitter.core.placeable import UNPLACEABLE_AGAIN_S
 from splitter.core.placement.reservations import placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
 from splitter.kube.cache import Cache
@@ -47,6 +47,7 @@ from splitter.kube.paths import workload
 from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
 from splitter.kube.related_objects import look_around
+from splitter.kube.rivals import RivalFinder, Rivals
 from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
@@ -64,6 +65,7 @@ class Observer:
         self._pods = PodViews(cache)
         self._reservations = reservations  # what placeholders are made of, in placement mode
         self._autoscalers = WorkloadAutoscalers(client)
+        self._rivals = RivalFinder(client, cache)
         self._looked_around: dict[Key, tuple[datetime, RelatedObjects, int]] = {}
 
     async def observe(self, key: Key, now: datetime, reserved: int = 0) -> Observation:
@@ -97,6 +99,7 @@ class Observer:
             around = await self._related(source, view, twins.values(), now)
             if split is None and (other := cache.splits.one("name", (key.namespace, split_name(key)))):
                 around = replace(around, split_of=f"{other.source.kind}/{other.source.name}")
+            around = await self._with_rivals(around, source, view, records.values(), now)
         else:
             self._looked_around.pop(key, None)
         return Observation(
@@ -161,6 +164,30 @@ class Observer:
                 around = await self._look_around(source, twins, now, at_most_s)
                 looked = self._looked_around[key] = (now, around, source.replicas)
         return looked[1] if looked is not None else RelatedObjects()
+
+    async def _with_rivals(
+        self,
+        around: RelatedObjects,
+        source: SourceView,
+        split: SplitView | None,
+        twins: Collection[TwinRecord],
+        now: datetime,
+    ) -> RelatedObjects:
+        """Return what is around with the rivals for its pods: asked before it is split, and to let pods go.
+
+        Raises ApiError before it is split. Later a missing answer counts as a rival.
+        """
+        taken = split is not None and split.takes_over
+        lets_go = source.paused and twins and all(twin.view.paused for twin in twins)
+        if source.stateful is not None or (taken and not lets_go) or too_large(source):
+            return around
+        try:
+            rivals = await self._rivals.of(source, twins, now)
+        except ApiError as error:
+            if not taken:
+                raise
+            rivals = Rivals(unread=f"the API server answered: {error}")
+        return replace(around, rival=rivals.rival, rivals_unread=rivals.unread)
 
     async def _look_around(
         self, source: SourceView, twins: Iterable[TwinView], now: datetime, at_most_s: float

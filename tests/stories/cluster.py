@@ -108,6 +108,7 @@ class ReplicaSet:
     hashes: tuple[str, ...] = ()  # it selects pods with one of these, and
     selects: Pool | None = None  # of this pool; None: of any
     deleting: bool = False  # its pods are to be left running
+    deleted: int = 0  # since then
 
 
 @dataclass
@@ -204,6 +205,12 @@ class Cluster:
         """The source's minReadySeconds, and the twins'."""
         self.progress_deadline_s = 600
         """The source's progressDeadlineSeconds, and the twins'."""
+        self.rival = ""
+        """Another controller that selects these pods: it adopts, and ends, those without an owner."""
+        self.collector_lag_s = 0
+        """So long the garbage collector takes to free the pods of a ReplicaSet that goes without them."""
+        self.collector_refused_until = 0
+        """Until then a policy lets nobody take the owner off a pod."""
         self.budgets: dict[str, Budget] = {}
         self.budgets_refused_until: int | None = None
         """Until then nobody may write budgets; None: nobody may here at all."""

@@ -328,7 +328,7 @@ def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | Non
             _keep(cluster, action, observed)
         case OrphanPods():
             rs = _replica_set(cluster, action.name, action.resource_version)
-            rs.deleting, rs.version = True, cluster.version()
+            rs.deleting, rs.deleted, rs.version = True, cluster.now, cluster.version()
         case AdoptPods():
             owner = cluster.source if action.pool is None else cluster.twins.get(action.pool)
             if owner is None:

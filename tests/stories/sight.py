@@ -11,14 +11,15 @@ from splitter.core.model import (
     Observation,
     PodView,
     Pool,
+    RelatedObjects,
     ReplicaSetView,
     SourceView,
-    SplitView,
     Trouble,
     TwinView,
 )
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
+from splitter.core.split_status.view import SplitView
 from stories import budgets
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 from stories.kubelets import UNREADY_AFTER_S
@@ -50,6 +51,7 @@ def observe(cluster: Cluster) -> Observation:
         namespace_annotations={},
         leaving=any(rs.deleting for rs in cluster.replica_sets.values()) or _dangles(cluster),
         orphans=tuple(_pod(cluster, pod) for pod in _orphans(cluster)),
+        related=RelatedObjects(rival=cluster.rival),
     )
 
 

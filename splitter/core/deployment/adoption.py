@@ -13,6 +13,7 @@ from splitter.core import actions as do
 from splitter.core.deployment import unowned
 from splitter.core.deployment.unowned import orphans_of
 from splitter.core.desired.compare import is_withdrawn
+from splitter.core.eligibility.deployments import selected_by_others
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.labels_annotations import kept_name
@@ -50,7 +51,19 @@ def onboard(this: PlanInput) -> Plan:
         return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,))
     if (unrest := not_calm(home.pods)) is not None:
         return Plan(Step.ADOPT_PODS, State.HELD, unrest, notes=(unrest,), requeue_after_s=POLL_S)
-    return _prepared(this, home) or _let_go(Step.ADOPT_PODS, under_way(this), [home])
+    return _prepared(this, home) or _undone(this) or _let_go(Step.ADOPT_PODS, under_way(this), [home])
+
+
+def _undone(this: PlanInput) -> Plan | None:
+    """Return the end of a take-over whose pods another controller has begun to select meanwhile (H29).
+
+    The Split says so first: the following steps, and those after a restart, go by it.
+    """
+    barred = selected_by_others(this.observed, this.source, this.policy)
+    if barred is None:
+        return None
+    actions = (do.EnsureSplit(takes_over=False),)
+    return Plan(Step.ADOPT_PODS, State.HELD, barred, actions, (barred,), requeue_after_s=AT_ONCE_S)
 
 
 def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
@@ -274,6 +287,12 @@ def offboard(this: PlanInput) -> Plan:
         return _waits(
             "waiting for the Deployment controller to see that the twins are paused", State.GIVING_BACK
         )
+    if (barred := selected_by_others(this.observed, this.source, this.policy)) is not None:
+        # H52
+        why = f"its pods are replaced, and none changes its owner: {barred.message}"
+        note = Note(barred.reason, why, warning=True)
+        resume = do.SetPaused(paused=False, resource_version=this.source.resource_version)
+        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), requeue_after_s=AT_ONCE_S)
     return _let_go(Step.OFFBOARD, State.GIVING_BACK, active)
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.causes import why_unready
 from splitter.core.eligibility import advice, refusal
-from splitter.core.handover import Step
+from splitter.core.handover import Ownership, Step, ownership_of
 from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
 from splitter.core.labels_annotations.label import ownership_mark_value, source_label_state
-from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView, SplitView
+from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView
 from splitter.core.names import Key
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.split_status.view import SplitView
 from splitter.core.twins import replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
@@ -54,7 +55,7 @@ def consider(this: PlanInput) -> Plan:
         state = State.REFUSED if objection.warning else State.HELD
         # No event tells that another object has changed, or that a replica has waited long enough.
         again_s = this.rules.look_again_s if objection.cause in _LOOKED_AT_AGAIN else None
-        report = _reported(this, objection)
+        report = (*_reported(this, objection), *_copies(this))
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn))
@@ -82,6 +83,13 @@ def _held_up(this: PlanInput) -> str:
     whys = [*refused, *(f"pod {pod.name}: {why_unready(pod, now, grace_s)}" for pod in unready)]
     count = len(unready) + sum(rs.refused for rs in sets)
     return f"; taken over though not ready: {count} ({whys[0]})" if whys else ""
+
+
+def _copies(this: PlanInput) -> list[Action]:
+    """Return what takes our mark off ReplicaSets, where a take-over was undone (H29)."""
+    seen = this.source.observed and ownership_of(this.source) is Ownership.NONE
+    attached = this.observed.attached_as(Attachment.ATTACHED)
+    return [StripOwnershipMark(rs.name) for rs in attached if rs.marked and seen]
 
 
 def _reported(this: PlanInput, why: Note) -> tuple[Action, ...]:

@@ -12,6 +12,7 @@ from splitter.core.actions import (
     ApplyTwin,
     DeleteReplicaSet,
     DeleteUnboundPod,
+    EnsureSplit,
     HolderKind,
     KeepRevision,
     LabelPod,
@@ -31,6 +32,7 @@ from splitter.core.model import (
     Observation,
     PodView,
     Pool,
+    RelatedObjects,
     ReplicaSetView,
     SourceView,
     Trouble,
@@ -491,3 +493,36 @@ class TestBringingHome:
         back = home(running(3, 2, born=True))
         result = planned(observation(resumed, [back], **waiting(3, 2)))
         assert len([one for one in result.actions if isinstance(one, LabelPod) and one.pool is None]) == N
+
+
+class TestRivals:
+    """Another controller has begun to select the pods."""
+
+    BARRED = RelatedObjects(rival="DaemonSet agent (selector app=web)")
+
+    def test_that_comes_in_the_last_moment(self) -> None:
+        """No pod is let go: the Split no longer takes over, and the way back begins."""
+        own = home(running(3, 2, born=True))
+        observed = observation(labelled(), [own, KEPT], **waiting(3, 2), related=self.BARRED)
+        result = planned(observed)
+        assert result.actions == (EnsureSplit(takes_over=False),)
+        assert (result.state, result.verdict.reason) == (State.HELD, Reason.SELECTOR_OVERLAPS)
+        back = planned(replace(observed, split=split(takes_over=False)))
+        assert (back.step, back.actions) == (
+            Step.UNPAUSE,
+            (SetPaused(paused=False, resource_version="rv-web"),),
+        )
+
+    def test_that_is_not_known(self) -> None:
+        """A list that is refused says nothing about who is there."""
+        own = home(running(3, 2, born=True))
+        unread = RelatedObjects(rivals_unread="splitter may not list jobs")
+        result = planned(observation(labelled(), [own, KEPT], **waiting(3, 2), related=unread))
+        assert result.actions == (EnsureSplit(takes_over=False),)
+        assert "splitter may not list jobs" in result.verdict.message
+
+    def test_on_the_way_back(self) -> None:
+        """The twins keep their pods, and the source makes its own."""
+        result = planned(observation(gone_home(), [KEPT], **owning(paused=True), related=self.BARRED))
+        assert result.actions == (SetPaused(paused=False, resource_version="rv-web"),)
+        assert "DaemonSet agent" in result.verdict.message

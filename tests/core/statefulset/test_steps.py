@@ -204,5 +204,5 @@ class TestShrinking:
 
 def test_a_split_of_a_deployment_has_no_conflicting_writer() -> None:
     """Views that say nothing about StatefulSets have none of their words."""
-    made: SplitView = split()
+    made = split()
     assert (made.status.conflicting_writer, made.replicas) == ("", None)
