@@ -136,6 +136,14 @@ class AdoptPods:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete, gracefully, a pod that no ReplicaSet acts on: it has finished, or was replaced."""
+
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class StripOwnershipMark:
     """Take our mark off a ReplicaSet of the source: the Deployment controller copies annotations there."""
 
@@ -283,7 +291,7 @@ class SetBudget:
     raised: bool = False  # it keeps more pods than before: the first write of all
 
 
-AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods
+AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods | DeletePod
 PlacementAction = PlaceOrdinals | EvictPod | DeleteUnboundPod | CreatePlaceholder | DeletePlaceholder
 
 Action = (

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
-from splitter.core.deployment import adoption, offboard
+from splitter.core.deployment import adoption, offboard, unowned
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
@@ -142,6 +142,8 @@ def plan(
     if step in {Step.RUN, Step.PLACE} and large is None:
         planned = relief_status.reported(this, relief.begun(this, planned))
     planned = with_those_let_go(this, planned)
+    if step not in {Step.NOTHING, Step.CONSIDER}:
+        planned = replace(planned, actions=(*planned.actions, *unowned.ended(this)))
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
         planned = _with_raises(this, step, planned)
     planned = _with_division(this, planned)

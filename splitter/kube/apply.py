@@ -144,7 +144,14 @@ class Writer:
             case do.DeleteTwin():
                 await self._delete(paths.workload(source.key, action.name), action.uid)
                 self._cache.twins.forget(action.uid)
-            case do.PauseTwin() | do.LabelPod() | do.KeepRevision() | do.OrphanPods() | do.AdoptPods():
+            case (
+                do.PauseTwin()
+                | do.LabelPod()
+                | do.KeepRevision()
+                | do.OrphanPods()
+                | do.AdoptPods()
+                | do.DeletePod()
+            ):
                 await adopt(self._client, self._cache, observed, source, action)
             case do.Park() | do.Reattach() | do.StripOwnershipMark() | do.RetryPods() | do.DeleteReplicaSet():
                 await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
@@ -341,4 +348,4 @@ class Writer:
 
 
 def _is_on_pod(action: do.Action) -> bool:
-    return isinstance(action, do.SetDeletionCost | do.DeleteVanishedPod | do.LabelPod)
+    return isinstance(action, do.SetDeletionCost | do.DeleteVanishedPod | do.LabelPod | do.DeletePod)

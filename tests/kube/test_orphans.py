@@ -13,7 +13,7 @@ from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.orphans import orphans_of
 
-OURS = {"app": "web", "splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "5d9c"}
+OURS = {"app": "web", "splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "1"}
 PLAIN = {"app": "web", "pod-template-hash": "1"}
 LEFT = "2026-01-05T10:00:00Z"
 
@@ -77,10 +77,10 @@ class TestLabelled:
 
     @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
     def test_that_has_ended(self, phase: str) -> None:
-        """It is the garbage collector's."""
+        """No ReplicaSet adopts it: it is told apart, and removed."""
         raw = naked()
         raw["status"] = {"phase": phase}
-        assert seen(raw) == (set(), False)
+        assert seen(raw) == ({"web-1-a"}, False)
 
 
 class TestMadeLast:
@@ -133,6 +133,22 @@ class TestTakenOut:
         assert seen(kept, there, selector=selector) == ({"web-1-a"}, False)
         taken = naked("web-1-a", {**labels, "app": "web-debug", "debugged": "yes"})
         assert seen(kept, taken, selector=selector) == (set(), False)
+
+    def test_by_its_hash(self) -> None:
+        """`kubectl label pod web-1-a pod-template-hash=debug --overwrite`: no ReplicaSet has that hash."""
+        taken = {**OURS, "pod-template-hash": "debug"}
+        assert seen(naked("web-1-a", taken)) == (set(), False)
+        assert seen(naked("web-debug-1-a", taken)) == (set(), False)
+
+    def test_that_only_has_a_long_name(self) -> None:
+        """The API server cuts what a pod is called after: then a ReplicaSet tells the hash."""
+        assert seen(self.KEPT, naked("a-name-that-was-cutx7k2p")) == ({"a-name-that-was-cutx7k2p"}, False)
+
+    def test_of_a_replica_set_whose_name_was_taken(self) -> None:
+        """It is called by the hash and one letter more."""
+        assert seen(naked("web-1a-x7k2p")) == ({"web-1a-x7k2p"}, False)
+
+    KEPT = replica_set(kept_name("web", "1"))
 
 
 def test_a_statefulset_has_none() -> None:

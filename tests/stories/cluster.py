@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from splitter.core.model import Pool, Trouble
 from splitter.core.split_status import SplitStatus
+from splitter.kube.orphans import bears_its_hash
 
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 APP = "app"
@@ -78,11 +79,12 @@ class Pod:
     label: Pool | None = None  # which pool it is labelled for; `pool` is where it may stand
     hash: str = ""
     taken_out: bool = False  # of its ReplicaSet, by its labels: a person's own pod until one adopts it
+    finished: bool = False  # its containers have ended for good: by a node's shutdown, for one
 
     @property
     def active(self) -> bool:
         """Whether a ReplicaSet counts it."""
-        return self.terminating_until is None
+        return self.terminating_until is None and not self.finished
 
 
 @dataclass
@@ -264,6 +266,13 @@ class Cluster:
     def orphans(self) -> list[Pod]:
         """Return the replicas that nobody controls."""
         return [pod for pod in self.pods.values() if pod.active and not pod.owner and not pod.taken_out]
+
+    def unowned(self) -> list[Pod]:
+        """Return these and those that have finished, without those that a user took out."""
+        sets = self.replica_sets.values()
+        hashes = {one for rs in sets for one in (*rs.hashes, rs.name.removeprefix("web-split"))}
+        pods = (pod for pod in self.pods.values() if not pod.owner and pod.terminating_until is None)
+        return [pod for pod in pods if pod.hash in hashes or bears_its_hash(pod.name, pod.hash)]
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod truly answers: ready on a node that is there and Ready, doomed or not."""

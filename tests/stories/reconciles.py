@@ -17,6 +17,7 @@ from splitter.core.actions import (
     ApplyTwin,
     CreatePlaceholder,
     DeletePlaceholder,
+    DeletePod,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -237,7 +238,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             raise AssertionError(f"no part of what a plan decides: {action}")
         case StripOwnershipMark():
             _replica_set(cluster, action.name, None).marked = False
-        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods() | DeletePod():
             _adopt(cluster, action, observed)
         case Park() | Reattach() | DeleteReplicaSet():
             _write_replica_set(cluster, action)
@@ -313,7 +314,9 @@ def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
     cluster.change_spec(twin, template=good.template, rendered_hash=restored, edited=False)
 
 
-def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | None) -> None:
+def _adopt(  # noqa: C901 - one case a write
+    cluster: Cluster, action: AdoptionAction, observed: Observation | None
+) -> None:
     match action:
         case PauseTwin():
             twin = next((twin for twin in cluster.twins.values() if twin.name == action.name), None)
@@ -324,6 +327,10 @@ def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | Non
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 pod.label = action.pool
+        case DeletePod():
+            pod = cluster.pods.get(action.pod)
+            if pod is not None:
+                cluster.terminate(pod)
         case KeepRevision():
             _keep(cluster, action, observed)
         case OrphanPods():

@@ -64,7 +64,7 @@ def _dangles(cluster: Cluster) -> bool:
 def _orphans(cluster: Cluster) -> list[Pod]:
     """Return the pods that nobody controls and that bear our labels, or were made in the last moment."""
     kept = {rs.name for rs in cluster.released()}
-    free = [pod for pod in cluster.pods.values() if pod.active and not pod.owner]
+    free = cluster.unowned()
     return [
         pod
         for pod in free
@@ -241,7 +241,8 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         unready_since=_unready_since(cluster, pod),
         trouble=pod.trouble,
         created=cluster.instant(pod.created),
-        terminating=not pod.active,
+        terminating=pod.terminating_until is not None,
+        finished=pod.finished,
         notice_s=cluster.notice_s,
         unschedulable_since=(
             cluster.instant(pod.unschedulable_since) if pod.unschedulable_since is not None else None

@@ -1,5 +1,7 @@
 """Spot goes while pods have no owner, and the API server refuses the writes that would give them one."""
 
+from dataclasses import replace
+
 import pytest
 
 from splitter.core.actions import Action, AdoptPods
@@ -73,3 +75,27 @@ def test_what_never_stood_there_is_no_loss() -> None:
     story.scale(8)
     story.wait(600)
     assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 7]
+
+
+def test_pods_that_have_finished_leave_no_trace() -> None:
+    """A node's shutdown leaves Failed pods behind. Their ReplicaSet goes, and so do they, there and back."""
+    story = taking_over()
+    _shut_down(story)
+    story.label(on_demand_base="1")
+    story.wait(900)
+    assert not [pod for pod in story.cluster.pods.values() if not pod.owner]
+    _shut_down(story)
+    story.unlabel()
+    story.wait(300)
+    assert story.cluster.split is None
+    assert not [pod for pod in story.cluster.pods.values() if not pod.owner]
+    assert (story.available(), story.promises.least_available) == (6, 6)
+
+
+def _shut_down(story: Story) -> None:
+    """Have what a node's shutdown left behind: two finished pods beside those that took their place."""
+    cluster = story.cluster
+    for pod in [pod for pod in cluster.pods.values() if pod.active][:2]:
+        left = cluster.name(pod.name.rpartition("-")[0])
+        cluster.pods[left] = replace(pod, name=left, uid=f"uid-{left}", ready_since=None, finished=True)
+    story.happens("a node was shut down and is back: two pods are Failed")

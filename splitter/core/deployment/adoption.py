@@ -82,7 +82,11 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
         *_kept(this, home, home.name),
         *_without_rivals(this, [home]),
         *(action for pool in Pool for action in _sized(this, pool, sizes[pool])),
-        *(do.LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
+        *(
+            do.LabelPod(pod.name, pod.uid, pool_of(pod))  # finished ones, too: by that they are removed
+            for pod in home.pods
+            if not pod.terminating and pod.born is not pool_of(pod)
+        ),
     ):
         message = f"running pods that stay on on-demand: {sizes[Pool.ON_DEMAND]}, on spot: {spot}"
         note = Note(Reason.HANDING_OVER, message, quiet=True)
@@ -176,7 +180,7 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
 
 def settle(this: PlanInput) -> Plan:
     """Let the twins adopt what was let go, then resume them (H27, H45)."""
-    if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
+    if late := [pod for pod in this.observed.orphans if pod.born is None]:
         labels = tuple(do.LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
         note = Note(Reason.HANDING_OVER, f"pods made in the last moment: {len(labels)}", quiet=True)
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), requeue_after_s=AT_ONCE_S)
@@ -376,7 +380,7 @@ def bring_home(this: PlanInput) -> Plan:
 
 def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[do.Action]:
     """Return what takes our labels off the pods that are back."""
-    pods = (pod for rs in replica_sets for pod in rs.pods if pod.counts and pod.born is not None)
+    pods = (pod for rs in replica_sets for pod in rs.pods if not pod.terminating and pod.born is not None)
     return [do.LabelPod(pod.name, pod.uid, None) for pod in pods]
 
 

@@ -6,7 +6,7 @@ ReplicaSet that would adopt it, or nobody leads.
 
 from dataclasses import replace
 
-from splitter.core.actions import Action, HolderKind, Scale
+from splitter.core.actions import Action, DeletePod, HolderKind, Scale
 from splitter.core.handover import waits_for_pods
 from splitter.core.model import PodView, Pool
 from splitter.core.plan import PlanInput
@@ -16,6 +16,15 @@ from splitter.core.split_status import RebalanceState
 def orphans_of(this: PlanInput, pool: Pool) -> list[PodView]:
     """Return the pods without an owner that a twin is to adopt."""
     return [pod for pod in this.observed.orphans if pod.counts and pod.born is pool]
+
+
+def ended(this: PlanInput) -> tuple[Action, ...]:
+    """Return the removal of pods that have finished and that nothing owns: no ReplicaSet adopts them (H53).
+
+    Their owner would have taken them along. Without one they would outlive the Deployment.
+    """
+    pods = (pod for pod in this.observed.orphans if pod.finished and pod.born is not None)
+    return tuple(DeletePod(pod.name, pod.uid) for pod in pods)
 
 
 def _missing_on_spot(this: PlanInput) -> int:

@@ -10,6 +10,7 @@ from core.deployment.owners import N, home, labelled, running
 from splitter.core.actions import (
     AdoptPods,
     ApplyTwin,
+    DeletePod,
     DeleteReplicaSet,
     DeleteUnboundPod,
     EnsureSplit,
@@ -526,3 +527,31 @@ class TestRivals:
         result = planned(observation(gone_home(), [KEPT], **owning(paused=True), related=self.BARRED))
         assert result.actions == (SetPaused(paused=False, resource_version="rv-web"),)
         assert "DaemonSet agent" in result.verdict.message
+
+
+class TestFinished:
+    """Pods that have Failed or Succeeded: no ReplicaSet adopts them."""
+
+    FAILED = pod("failed", ready=False, finished=True, revision="h1")
+
+    def test_is_labelled_with_the_others(self) -> None:
+        """By that it is known for ours once it has no owner."""
+        own = home((*running(3, 2, born=True), self.FAILED))
+        result = planned(observation(labelled(), [own, KEPT], **waiting(3, 2)))
+        assert result.actions == (LabelPod("failed", "uid-failed", OD),)
+
+    def test_is_removed_when_nothing_owns_it(self) -> None:
+        """In whatever step; it holds nothing up."""
+        orphan = (replace(self.FAILED, born=OD),)
+        for observed in (
+            observation(labelled(), [KEPT], **owning()),
+            observation(labelled(), [KEPT], **waiting(3, 2)),
+            observation(gone_home(), [KEPT, home(running(3, 2))], **waiting(3, 2)),
+        ):
+            result = planned(replace(observed, orphans=orphan))
+            assert result.actions[-1] == DeletePod("failed", "uid-failed")
+
+    def test_made_in_the_last_moment(self) -> None:
+        """It is labelled first: an unlabelled pod without an owner is not ours to delete."""
+        result = planned(replace(observation(labelled(), [KEPT], **owning()), orphans=(self.FAILED,)))
+        assert not [one for one in result.actions if isinstance(one, DeletePod)]
