@@ -76,6 +76,7 @@ class Park:
     name: str
     resource_version: str
     strip: tuple[str, ...]  # the selector's labels
+    twin: Pool | None = None  # whose it is; None: the source's
 
 
 @dataclass(frozen=True, slots=True)

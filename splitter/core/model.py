@@ -194,6 +194,8 @@ class ReplicaSetView:
     refusal: Trouble | None = None  # why the API server takes no more pods of it
     refused_since: datetime | None = None
     retried: datetime | None = None  # when we had it try again
+    deleted: datetime | None = None  # since when it is to go and leave its pods: it acts on none of them
+    held_by: Pool | None = None  # of one that is going: the twin that controls it; None: the source
     pods: tuple[PodView, ...] = ()
 
     @property
@@ -340,6 +342,7 @@ class Observation:
     consolidates: bool | None = None  # Karpenter would give up a node under it; None: it has none there
     unguardable: str = ""  # why splitter can write no budget of this workload now
     leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
+    going: tuple[ReplicaSetView, ...] = ()  # those of source and twins
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
     hot_nodes: HotNodes | None = None  # None: it asks for no relief, or the settings give none
 

@@ -115,7 +115,8 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         rolling=sum(map(holds_replicas, observed.attached_as(Attachment.ATTACHED))) > 1,
         leaving=observed.leaving,
         orphans=orphans,
-        parked_active=any(map(holds_replicas, parked)),
+        hanging=bool(observed.going) and unowned.is_over(observed),
+        parked_active=any(rs.deleted is None and holds_replicas(rs) for rs in parked),
         copied=any(rs.marked for rs in observed.attached_as(Attachment.ATTACHED)),
         adrift=any(rs.orphaned for rs in parked) or (split is not None and not onboard.owns(source, split)),
     )
@@ -130,7 +131,7 @@ def plan(
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # H20
     if (newer := _newer_state(observed, source)) is not None:
         return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
-    observed, edited = _drifted(observed, rendered)
+    observed, edited = _drifted(unowned.given_up(observed), rendered)
     step = _step_of(observed, source, in_force.policy)
     this = PlanInput(observed, source, in_force, rendered, rules)
     placed = placement_table.is_in_place(observed, source, in_force.policy)
@@ -142,10 +143,9 @@ def plan(
     if step in {Step.RUN, Step.PLACE} and large is None:
         planned = relief_status.reported(this, relief.begun(this, planned))
     planned = with_those_let_go(this, planned)
-    if step not in {Step.NOTHING, Step.CONSIDER}:
-        planned = replace(planned, actions=(*planned.actions, *unowned.ended(this)))
-    if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
+    if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER, Step.PARK}:
         planned = _with_raises(this, step, planned)
+    planned = unowned.completed(this, planned)
     planned = _with_division(this, planned)
     planned = in_part(planned if large is None else held_as_it_is(planned, large))
     planned = as_written(planned, observed, planned.actions)
@@ -158,7 +158,11 @@ def plan(
         planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
         planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
     planned = guarded(this, step, planned)
-    if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and keys.LABEL_SPLIT in source.labels:
+    if (
+        this.policy.dry_run
+        and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}
+        and keys.LABEL_SPLIT in source.labels
+    ):
         return _only_reported(this, planned)
     return retried(observed, planned)
 
@@ -224,21 +228,27 @@ def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
     """Return a plan with the raises that neither a report nor a slow controller of the source may hold up.
 
     Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
-    controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered.
+    controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered. Nor is a
+    ReplicaSet of its own that does not make up for it, and that the API server may not let us park.
     """
     observed, stateful = this.observed, this.source.stateful
-    at_home = observed.attached_as(Attachment.ATTACHED) or observed.attached_as(Attachment.RETURNING)
+    at_home = [*observed.attached_as(Attachment.ATTACHED), *observed.attached_as(Attachment.RETURNING)]
+    losing = any(twin.is_losing for twin in observed.twins)
+    served = sum(pod.available for rs in at_home for pod in rs.pods) + replica_moves.total_available(observed)
+    counts_all = step is Step.PARK and losing and served < this.source.replicas
+    if at_home and not counts_all:
+        return planned
     held = (
         this.source.paused
         if stateful is None
         else stateful.saved is not None and not stateful.is_written_by_others
     )
-    if at_home or not (observed.twins and held):
+    if not (observed.twins and held):
         return planned
     meant = twins_steps.run(this)
-    if step is Step.CREATE_SPLIT:
+    if step in {Step.CREATE_SPLIT, Step.PARK}:
         return replace(planned, actions=(*meant.raises, *planned.actions))
-    if not meant.raises or not any(twin.is_losing for twin in observed.twins):
+    if not meant.raises or not losing:
         return planned
     return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
 
@@ -321,6 +331,7 @@ _STEPS: Mapping[Step, Callable[[PlanInput], Plan]] = {
     Step.ADOPT_PODS: adoption.onboard,
     Step.SETTLE: adoption.settle,
     Step.PARK: onboard.park,
+    Step.CUT_OFF: onboard.cut_off,
     Step.RUN: twins_steps.run,
     Step.UNPAUSE: offboard.unpause,
     Step.SHRINK_OURS: offboard.shrink_ours,

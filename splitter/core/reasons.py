@@ -24,6 +24,7 @@ class Reason(StrEnum):
     WAITING_FOR_CONTROLLER = "WaitingForController"
     WAITING_FOR_REPLICAS = "WaitingForReplicas"
     WAITING_FOR_CALM = "WaitingForCalm"
+    HANDOVER_HANGS = "HandoverHangs"
     FOREIGN_UNPAUSE = "ForeignUnpause"
     FOREIGN_SCALE = "ForeignScale"
     REPLICAS_SAVED = "ReplicasSaved"

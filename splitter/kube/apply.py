@@ -154,7 +154,7 @@ class Writer:
             ):
                 await adopt(self._client, self._cache, observed, source, action)
             case do.Park() | do.Reattach() | do.StripOwnershipMark() | do.RetryPods() | do.DeleteReplicaSet():
-                await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
+                await self._do_with_replica_set(action, source, observed)
             case do.SetBudget():
                 await self._cache.budgets.write(self._client, observed, source, action)
             case do.SetDeletionCost():
@@ -212,13 +212,15 @@ class Writer:
 
     async def _do_with_replica_set(
         self,
-        replica_sets: ResourcePath,
         action: do.Park | do.Reattach | do.StripOwnershipMark | do.RetryPods | do.DeleteReplicaSet,
         source: SourceView,
+        observed: Observation,
     ) -> None:
+        replica_sets = paths.replica_sets(source.key.namespace)
         match action:
             case do.Park():
-                body = payloads.parking(action, source)
+                twin = observed.twin(action.twin) if action.twin is not None else None
+                body = payloads.parking(action, source, twin)
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case do.Reattach():
                 await self._patch_replica_set(

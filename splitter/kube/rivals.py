@@ -8,7 +8,7 @@ serves all workloads of its namespace for a moment. Source: H17, docs/adr/0094.
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
 
@@ -16,8 +16,10 @@ import orjson
 
 from splitter.core.desired.twin import pod_labels
 from splitter.core.labels_annotations import kept_name
-from splitter.core.model import Pool, SourceView, seconds_between
+from splitter.core.limits import too_large
+from splitter.core.model import Pool, RelatedObjects, SourceView, seconds_between
 from splitter.core.nodes.fit import MatchExpression
+from splitter.core.split_status.view import SplitView
 from splitter.kube import paths
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
@@ -109,6 +111,30 @@ class RivalFinder:
             if _takes(other.selector, alike):
                 return Rivals(f"{other.who} (selector {other.text})", kept.unread)
         return Rivals(unread=kept.unread)
+
+    async def beside(
+        self,
+        around: RelatedObjects,
+        source: SourceView,
+        split: SplitView | None,
+        twins: Collection[TwinRecord],
+        now: datetime,
+    ) -> RelatedObjects:
+        """Return what is around with the rivals for its pods: asked before it is split, and to let pods go.
+
+        Raises ApiError before it is split. Later a missing answer counts as a rival.
+        """
+        taken = split is not None and split.takes_over
+        lets_go = source.paused and twins and all(twin.view.paused for twin in twins)
+        if source.stateful is not None or (taken and not lets_go) or too_large(source):
+            return around
+        try:
+            rivals = await self.of(source, twins, now)
+        except ApiError as error:
+            if not taken:
+                raise
+            rivals = Rivals(unread=f"the API server answered: {error}")
+        return replace(around, rival=rivals.rival, rivals_unread=rivals.unread)
 
     def _candidates(self, namespace: str, alike: Iterable[Mapping[str, str]]) -> Iterator[ReplicaSetRecord]:
         """Yield the ReplicaSets whose first label one of the pods has, and those that name none."""

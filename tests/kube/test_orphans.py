@@ -11,7 +11,7 @@ from splitter.core.labels_annotations import kept_name
 from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
-from splitter.kube.orphans import orphans_of
+from splitter.kube.orphans import Unowned, orphans_of
 
 OURS = {"app": "web", "splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "1"}
 PLAIN = {"app": "web", "pod-template-hash": "1"}
@@ -25,8 +25,8 @@ def seen(*raws: Any, selector: Any = None) -> tuple[set[str], bool]:  # noqa: AN
     for raw in raws:
         (cache.replica_sets if "replicas" in raw["spec"] else cache.pods).upsert(raw)
     source = parse.source(deployment(spec={"selector": selector} if selector else None)).view
-    orphans, more = orphans_of(cache, KEY, source, ())
-    return {one.name for one in orphans}, more
+    unowned = orphans_of(cache, KEY, source, ())
+    return {one.name for one in unowned.pods}, unowned.leaving
 
 
 def naked(name: str = "web-1-a", labels: dict[str, str] = OURS, **fields: Any) -> Any:  # noqa: ANN401
@@ -45,7 +45,7 @@ class TestLabelled:
 
     def test_owner_is_gone(self) -> None:
         """The garbage collector takes the reference off in a moment: there will be one."""
-        assert seen(pod(labels=OURS)) == (set(), True)
+        assert seen(pod(labels=OURS)) == ({"web-1-a"}, True)
 
     @pytest.mark.parametrize("kind", ["StatefulSet", "Job", "CloneSet"])
     def test_owner_of_another_kind(self, kind: str) -> None:
@@ -154,4 +154,4 @@ class TestTakenOut:
 def test_a_statefulset_has_none() -> None:
     """Its pods keep their owner."""
     key = replace(KEY, kind="StatefulSet")
-    assert orphans_of(Cache(assess, lambda *_, **__: None), key, None, ()) == ((), False)
+    assert orphans_of(Cache(assess, lambda *_, **__: None), key, None, ()) == Unowned()

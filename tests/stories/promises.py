@@ -108,13 +108,18 @@ def destined(cluster: Cluster) -> NodeStatus:
 
 
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
-    """Return what is left of pods without an owner: a twin that takes them keeps as many as it is to have."""
+    """Return what is left of pods without an owner: a twin that takes them keeps as many as it is to have.
+
+    It takes those that a ReplicaSet of it selects.
+    """
     kept: list[Pod] = []
     for pool in (*Pool, None):
         pods, twin = [pod for pod in cluster.orphans() if pod.label is pool], None
         if pool is not None:
             twin = cluster.twins.get(pool)
-        gone = 0 if twin is None else max(0, len(pods) - twin.replicas)
+        owned = cluster.owned_by(twin) if twin is not None else []
+        taken = twin is not None and any(pod.hash in rs.hashes for rs in owned for pod in pods)
+        gone = max(0, len(pods) - twin.replicas) if twin is not None and taken else 0
         kept += deletion_order(cluster, pods)[gone:]
     return kept
 

@@ -57,6 +57,7 @@ from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Observation, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
 from splitter.report.status import build
 from stories import budgets
@@ -142,7 +143,7 @@ class Splitter:
         self.judge(action)
         if self.cluster.now < self.refused_until:
             self.pending.clear()
-            self._remember()
+            self._remember(Reason.WRITE_DENIED.value)
             self.wake_at = min(self.refused_until, self.cluster.now + RETRY_S)
             return False
         try:
@@ -165,10 +166,11 @@ class Splitter:
             observed, result, in_force = self.last
             self._show(observed, build(observed, result, in_force, written=True))
 
-    def _remember(self) -> None:
+    def _remember(self, reason: str = "") -> None:
         if self.last is not None:
             observed, result, _ = self.last
-            self._show(observed, remembered(result, observed))
+            status = remembered(result, observed)
+            self._show(observed, replace(status, reason=reason) if reason else status)
 
     def _show(self, observed: Observation, status: SplitStatus) -> None:
         split = self.cluster.split

@@ -1,6 +1,8 @@
 """What splitter sees of the story's cluster: the part of kube.observe, without an API in between."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from splitter.core.keyed import Edit
@@ -20,6 +22,7 @@ from splitter.core.model import (
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.core.split_status.view import SplitView
+from splitter.kube.orphans import as_counted
 from stories import budgets
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 from stories.kubelets import UNREADY_AFTER_S
@@ -30,8 +33,9 @@ KEY = Key("Deployment", "shop", "web")
 def observe(cluster: Cluster) -> Observation:
     """Return everything that one reconcile may know."""
     source = cluster.source
-    sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""} and not rs.deleting]
-    views = [_replica_set(cluster, rs, _attachment(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]
+    sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""}]
+    own = [rs for rs in sorted(sets, key=lambda rs: rs.name) if not (rs.deleting and rs.controlled)]
+    views = [_replica_set(cluster, rs, _attachment(rs)) for rs in own]
     on_demand = [node for node in cluster.nodes.values() if not node.spot]
     lost = sum(1 for node in on_demand if not node.ready)
     spot = cluster.twins.get(Pool.SPOT)
@@ -49,10 +53,19 @@ def observe(cluster: Cluster) -> Observation:
         fit_spot=_fit(cluster) if spot else 0,
         view_broken=len(on_demand) >= 3 and lost * 2 > len(on_demand),
         namespace_annotations={},
-        leaving=any(rs.deleting for rs in cluster.replica_sets.values()) or _dangles(cluster),
+        leaving=any(rs.deleting and rs.controlled for rs in cluster.replica_sets.values())
+        or _dangles(cluster),
+        going=tuple(_going(cluster)),
         orphans=tuple(_pod(cluster, pod) for pod in _orphans(cluster)),
         related=RelatedObjects(rival=cluster.rival),
     )
+
+
+def _going(cluster: Cluster) -> Iterator[ReplicaSetView]:
+    pools = {twin.uid: pool for pool, twin in cluster.twins.items()}
+    for rs in cluster.replica_sets.values():
+        if rs.deleting and rs.controlled:
+            yield replace(_replica_set(cluster, rs, Attachment.PARKED), held_by=pools.get(rs.owner))
 
 
 def _dangles(cluster: Cluster) -> bool:
@@ -184,6 +197,13 @@ def _pod_hash(template: str) -> str:
 
 
 def _replica_set(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> ReplicaSetView:
+    view = _as_written(cluster, rs, attachment)
+    if not rs.deleting:
+        return view
+    return replace(as_counted(view), deleted=cluster.instant(rs.deleted))
+
+
+def _as_written(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> ReplicaSetView:
     return ReplicaSetView(
         name=rs.name,
         uid=rs.uid,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from splitter.core import actions as do
-from splitter.core.deployment import unowned
 from splitter.core.deployment.unowned import orphans_of
 from splitter.core.desired.compare import is_withdrawn
 from splitter.core.eligibility.deployments import selected_by_others
@@ -20,6 +19,7 @@ from splitter.core.labels_annotations import kept_name
 from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import LET_GO
 from splitter.core.twins import replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
 from splitter.core.twins.write_order import LOST_COST, OUR_COST, is_low
@@ -144,7 +144,7 @@ def _without_rivals(this: PlanInput, going: Sequence[ReplicaSetView]) -> list[do
     rivals = [
         rs
         for rs in this.observed.attached_as(Attachment.PARKED)
-        if hashes & set(rs.hashes) and not holds_replicas(rs)
+        if rs.deleted is None and hashes & set(rs.hashes) and not holds_replicas(rs)
     ]
     return [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in rivals]
 
@@ -172,7 +172,7 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
     count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
     note = Note(
         Reason.HANDING_OVER if step is Step.ADOPT_PODS else Reason.GIVING_BACK,
-        f"running pods change their owner: {count}",
+        f"{LET_GO}: {count}",
     )
     actions = tuple(do.OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
     return Plan(step, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
@@ -206,13 +206,11 @@ def settle(this: PlanInput) -> Plan:
             else:
                 actions.append(do.PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
         left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
-    actions, lost = [*unowned.covering(this), *actions], unowned.lost_meanwhile(this)
     state = under_way(this)
     if not actions:
-        waits = _waits("waiting for the pods' new ReplicaSets to adopt them", state, AT_ONCE_S)
-        return replace(waits, rebalance=lost)
+        return _waits(f"waiting for {len(this.observed.orphans)} pods to be adopted", state, AT_ONCE_S)
     note = Note(Reason.HANDING_OVER, "the twins take the running pods", quiet=True)
-    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), rebalance=lost, requeue_after_s=AT_ONCE_S)
+    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), requeue_after_s=AT_ONCE_S)
 
 
 def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[do.Action]:
@@ -291,13 +289,21 @@ def offboard(this: PlanInput) -> Plan:
         return _waits(
             "waiting for the Deployment controller to see that the twins are paused", State.GIVING_BACK
         )
-    if (barred := selected_by_others(this.observed, this.source, this.policy)) is not None:
+    if (barred := selected_by_others(this.observed, this.source, this.policy) or _hung(this)) is not None:
         # H52
         why = f"its pods are replaced, and none changes its owner: {barred.message}"
         note = Note(barred.reason, why, warning=True)
         resume = do.SetPaused(paused=False, resource_version=this.source.resource_version)
         return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), requeue_after_s=AT_ONCE_S)
     return _let_go(Step.OFFBOARD, State.GIVING_BACK, active)
+
+
+def _hung(this: PlanInput) -> Note | None:
+    """Say that pods that were let go before wait for their owner still: no others are let go beside them."""
+    hung = [rs.name for rs in this.observed.attached_as(Attachment.PARKED) if rs.deleted is not None]
+    if not hung:
+        return None
+    return Note(Reason.HANDOVER_HANGS, f"what was let go before has not ended: {', '.join(hung)}")
 
 
 def _all_kept(this: PlanInput) -> list[do.Action]:

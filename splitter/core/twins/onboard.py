@@ -5,6 +5,7 @@ replicas.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.causes import why_unready
@@ -187,8 +188,33 @@ def _what_unpauses(this: PlanInput) -> str:
 def wait_controller(this: PlanInput) -> Plan:
     """Wait for the Deployment controller (H25, H31, H36)."""
     state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
-    note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
+    message = "waiting for the Deployment controller to catch up"
+    if going := this.observed.going:
+        message = (
+            f"waiting for the garbage collector to take ReplicaSet {going[0].name} off its pods; after"
+            " 10 s they are replaced"
+        )
+    note = Note(Reason.WAITING_FOR_CONTROLLER, message)
     return Plan(Step.WAIT_CONTROLLER, state, note, requeue_after_s=POLL_S)
+
+
+def cut_off(this: PlanInput) -> Plan:
+    """Park a ReplicaSet that hangs in its deletion: its Deployment counts it no more, and nobody waits (H54).
+
+    Its `orphan` finalizer stays. Taken off by hand, it would have the garbage collector delete the pods.
+    """
+    going = this.observed.going
+    actions = tuple(replace(parked(this, rs), twin=rs.held_by) for rs in going)
+    count = sum(pod.counts for rs in going for pod in rs.pods)
+    since = min((rs.deleted for rs in going if rs.deleted is not None), default=this.observed.now)
+    message = (
+        f"ReplicaSet {', '.join(rs.name for rs in going)} was deleted at {since:%H:%M:%S}Z, and the garbage"
+        f" collector has not let go of {count} pods. A policy against pods without an owner may refuse it"
+        " (see the log of kube-controller-manager). They are replaced instead, make before break"
+    )
+    note = Note(Reason.HANDOVER_HANGS, message, warning=True)
+    state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
+    return Plan(Step.CUT_OFF, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
 def not_calm(pods: Iterable[PodView]) -> Note | None:

@@ -69,6 +69,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
             refusal=of_refusal(failure.get("message", "")) if failure is not None else None,
             refused_since=maybe_instant(failure.get("lastTransitionTime")) if failure is not None else None,
             retried=_retried(annotations),
+            deleted=maybe_instant(metadata.get("deletionTimestamp")),
             created=instant(metadata["creationTimestamp"]),
         ),
     )
