@@ -99,4 +99,7 @@ def node_presets_of(settings: Settings) -> NodePresets:
         spot_terms=tuple(capacity.spot_node_selector_terms(chosen)),
         on_demand_terms=tuple(capacity.on_demand_node_selector_terms(chosen)),
         spot_tolerations=tuple(capacity.spot_tolerations(chosen)),
+        # What a node is is read off all of the table.
+        spot_marks=tuple(capacity.spot_mark_terms(presets)),
+        on_demand_marks=tuple(capacity.on_demand_mark_terms(presets)),
     )

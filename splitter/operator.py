@@ -270,7 +270,7 @@ class _Operator:
         """
         metrics.leads(now=True)
         self._views.begin()
-        self._cache.forget_applied()
+        self._cache.applied.forget_all()
         try:
             await self._views.catch_up(after_others=after_others)
             async with asyncio.TaskGroup() as group:

@@ -80,8 +80,10 @@ class TestNodes:
 
     def test_are_asked_for_by_the_named_providers_and_ones_own(self) -> None:
         """Without any named, by all of them."""
-        every = repr(node_presets_of(load_settings(environment=OWN)))
-        some = repr(node_presets_of(load_settings(environment={**OWN, "SPLITTER_PROVIDER_PRESETS": "eks"})))
+        every = repr(node_presets_of(load_settings(environment=OWN)).spot_terms)
+        presets = node_presets_of(load_settings(environment={**OWN, "SPLITTER_PROVIDER_PRESETS": "eks"}))
+        some = repr(presets.spot_terms)
+        assert "gke" in repr(presets.spot_marks), "what a node is, all of them say"
         for label, named in (("cheap", True), ("eks.amazonaws.com/capacityType", True), ("gke", False)):
             assert label in every
             assert (label in some) is named

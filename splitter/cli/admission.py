@@ -15,6 +15,7 @@ import yaml
 
 from splitter.admission import annotation_policies, placement_policy
 from splitter.assembly import node_presets_of
+from splitter.cli.dialect import Dumper
 from splitter.settings import Settings
 from splitter.settings.loading import load_settings
 
@@ -70,7 +71,7 @@ def document(subject: Subject, manifests: Sequence[dict[str, object]]) -> str:
     return f"{textwrap.indent(title, '# ')}\n{body}"
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(Dumper):
     """Writes texts of several lines as blocks, and no anchors."""
 
     def ignore_aliases(self, _data: object) -> bool:
@@ -78,8 +79,10 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+def _block(dumper: Dumper, text: str) -> yaml.ScalarNode:
+    if "\n" not in text:
+        return dumper.represent_text(text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|")
 
 
 _Dumper.add_representer(str, _block)

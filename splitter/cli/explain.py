@@ -35,6 +35,7 @@ from splitter.report.printable import printable
 _COLUMNS = 80
 _OF_TWINS = frozenset({"spot-affinity", "template", "rollout-order"})  # they mean nothing to placement
 _EXPECTED = {
+    "PoolsFit": "True",
     "Eligible": "True",
     "PolicyValid": "True",
     "Ready": "True",

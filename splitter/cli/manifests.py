@@ -4,22 +4,15 @@
 for its defaults; nothing here knows what a twin is.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import yaml
 
+from splitter.cli.dialect import Loader
+from splitter.core.desired.manifest import mapping_at, mappings
 from splitter.core.errors import UNREADABLE
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML without dates: `2026-01-31` is a text, as for kubectl."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +36,7 @@ def read_documents(text: str, file: str) -> list[Document]:
 
     Raises ValueError with file, line and reason.
     """
-    loader = _Loader(text)
+    loader = Loader(text)
     try:
         documents: list[Document] = []
         while loader.check_node():
@@ -63,7 +56,64 @@ def read_documents(text: str, file: str) -> list[Document]:
         loader.dispose()
 
 
-def _objects(loader: _Loader, node: yaml.Node, file: str) -> Iterator[Document]:
+def assert_complete(document: Document, file: str) -> None:
+    """Raise ValueError, with file, line and field, for a workload that the API server would not take.
+
+    A patch (of kustomize, for instance) has a part of the fields only.
+    """
+    if (fault := _missing(document.manifest)) is None:
+        return
+    hint = (
+        ". Is it a patch? Then render what comes of it: `kubectl kustomize FOLDER | splitter render -f -`"
+        if fault.startswith("has no ")
+        else ""
+    )
+    raise ValueError(f"{file}, line {document.line}: {document.title} {fault}{hint}")
+
+
+def _missing(manifest: dict[str, object]) -> str | None:
+    """Return what the API server would miss of a Deployment or StatefulSet first."""
+    metadata, spec = (mapping_at(manifest, key) for key in ("metadata", "spec"))
+    selector, template = (mapping_at(spec, key) for key in ("selector", "template"))
+    selected, pods = mapping_at(selector, "matchLabels"), mapping_at(template, "metadata")
+    containers = mappings(mapping_at(template, "spec").get("containers"))
+    no_text = (
+        f"says {json.dumps(value, default=str)} at {where}.{key}, which is no text; put the value in quotes"
+        for where, texts in (
+            ("metadata.labels", mapping_at(metadata, "labels")),
+            ("spec.selector.matchLabels", selected),
+            ("spec.template.metadata.labels", mapping_at(pods, "labels")),
+            ("spec.template.metadata.annotations", mapping_at(pods, "annotations")),
+        )
+        for key, value in texts.items()
+        if value is not None and not isinstance(value, str)
+    )
+    if (fault := next(no_text, None)) is not None:
+        return fault
+    required = (
+        ("spec.selector", selector),
+        ("spec.template", template),
+        ("spec.template.spec.containers", containers),
+        *(
+            (f"spec.template.spec.containers[{number}].{field}", one.get(field))
+            for number, one in enumerate(containers)
+            for field in ("name", "image")
+        ),
+    )
+    for field, value in required:
+        if not value:
+            return f"has no {field}, which the API server requires"
+    labels = mapping_at(pods, "labels")
+    unlike = next((key for key, text in selected.items() if labels.get(key) != text), None)
+    if unlike is None:
+        return None
+    return (
+        f"selects pods by {unlike}={selected[unlike]}, which spec.template.metadata.labels do not have; the"
+        " API server requires that they match"
+    )
+
+
+def _objects(loader: Loader, node: yaml.Node, file: str) -> Iterator[Document]:
     line = node.start_mark.line + 1
     manifest: object = loader.construct_document(node)
     if manifest is None:

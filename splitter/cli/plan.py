@@ -96,7 +96,7 @@ def _plain(one: Preview) -> dict[str, Any]:
         "reason": one.plan.verdict.reason.value,
         "message": one.plan.verdict.message,
         "wanted": {"onDemand": one.plan.wanted_on_demand, "spot": one.plan.wanted_spot},
-        "advice": [note.message for note in one.plan.advice],
+        "advice": [note.message for note in (*one.plan.barred, *one.plan.advice)],
         "objection": one.plan.objection.message if one.plan.objection else "",
         "unrehearsed": one.without_dry_run,
         "problems": [problem.message for problem in one.in_force.problems],
@@ -109,6 +109,8 @@ def lines_of(one: Preview) -> list[str]:
     """Return what is said of one workload, its advice included."""
     lines = [
         f"{one.observed.key}  {one.plan.state}{_SUPPOSED if one.supposed else ''}",
+        # First: the rest of the plan is worth little where a pool takes no replica.
+        *(f"  ! {note.message} ({note.reason})" for note in one.plan.barred),
         f"  {one.plan.verdict.message} ({one.plan.verdict.reason})",
     ]
     lines += [f"  ! {problem.message}" for problem in one.in_force.problems]

@@ -14,14 +14,14 @@ from contextlib import closing
 from pathlib import Path
 
 import typer
-import yaml
 
 from splitter.cli.annotations import PolicyFault, policy_of, read_annotations
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
+from splitter.cli.dialect import written
 from splitter.cli.exits import Exit, faults_as_sentences
-from splitter.cli.manifests import Document, read_documents
+from splitter.cli.manifests import Document, assert_complete, read_documents
 from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
@@ -165,6 +165,7 @@ async def _twins(
     if not isinstance(metadata.get("name"), str):
         where = f"{file}, line {document.line}"
         raise ValueError(f"{where}: metadata.name is missing; every workload has one")  # noqa: TRY004
+    assert_complete(document, file)
     annotations = {**_annotations(document, metadata, file), **over}
     replicas = spec.get("replicas", 1)  # the API server's default
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
@@ -192,12 +193,7 @@ async def _twins(
 def _text(rendered: Rendered, shares: Mapping[Pool, int], pool: Pool) -> str:
     return (
         f"# {shares[pool]} of {sum(shares.values())} replicas when all is well; splitter writes the number\n"
-        + yaml.safe_dump(
-            json.loads(rendered.manifest_json),
-            sort_keys=False,
-            allow_unicode=True,
-            width=10_000,  # a folded line is hard to search
-        )
+        + written(json.loads(rendered.manifest_json))
     )
 
 

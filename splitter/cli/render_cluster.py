@@ -12,9 +12,8 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
 from splitter.cli.cluster import Cluster
+from splitter.cli.dialect import written
 from splitter.cli.target import Target
 from splitter.cli.template_sets import check, read_templates
 from splitter.core.division import base_replicas
@@ -125,4 +124,4 @@ def _diff(one: Comparison) -> Iterator[str]:
 def _lines(manifest: Json) -> list[str]:
     if not manifest:
         return []
-    return yaml.safe_dump(manifest, allow_unicode=True, width=10_000).splitlines()
+    return written(manifest, sort_keys=True).splitlines()

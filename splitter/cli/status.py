@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import typer
-import yaml
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -16,6 +15,7 @@ from rich.text import Text
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
+from splitter.cli.dialect import written
 from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits, status_of, table
 from splitter.cli.target import Target
@@ -84,7 +84,7 @@ def _print(splits: list[Json], target: Target, console: Console, output: Output)
         case "json":
             typer.echo(json.dumps(_whole(splits, target), indent=2))
         case "yaml":
-            typer.echo(yaml.safe_dump(_whole(splits, target), sort_keys=False, allow_unicode=True), nl=False)
+            typer.echo(written(_whole(splits, target)), nl=False)
         case "table" | "wide":
             console.print(_table(splits, target, console, wide=output == "wide"))
 

@@ -75,16 +75,25 @@ async def _look(target: Target, cluster: Cluster, given: SpotHistory | None, tel
         def wanted(key: Key) -> bool:
             return key.namespace not in left_out and chosen(key)
 
-        seen = await survey(client, cache, target.namespaces, wanted=wanted, now=datetime.now(UTC), tell=tell)
+        seen = await survey(
+            client,
+            cache,
+            target.namespaces,
+            wanted=wanted,
+            now=datetime.now(UTC),
+            tell=tell,
+            reservations=rules.reservations,
+        )
     history = given or history_of(None, seen.ages_s)
     estimator = Estimator(history, seen.sight.notice_s, rules.tuning, ASSUMED_SPOT_PRICE)
     suggestions = []
+    fits = [candidate.observed.pools for candidate, _ in seen.candidates]
     for place, (candidate, source) in enumerate(seen.candidates):
         number = len(seen.candidates)
         tell(f"estimating {place + 1} of {number} workloads", place / number)
         proposal = propose(candidate, source, rules, seen.sight)
         estimate = None
-        if not proposal.refused:
+        if not proposal.refused and not proposal.barred:
             estimate = estimator.of(
                 source.replicas, source.max_surge, source.max_unavailable, proposal.policy, proposal.start_s
             )
@@ -94,6 +103,7 @@ async def _look(target: Target, cluster: Cluster, given: SpotHistory | None, tel
         unseen=seen.unseen,
         history=history,
         spot_nodes=len(seen.ages_s) if seen.sight.nodes else None,
+        looks_like_spot=next((pools.no_spot_node for pools in fits if pools is not None), ""),
         notice_s=seen.sight.notice_s,
         spot_price=ASSUMED_SPOT_PRICE,
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from splitter.cli.splits import NAME_MIN, called, shortened
 from splitter.cli.wrapping import wrapped
+from splitter.core.eligibility import seen_as_spot
 from splitter.core.model import Note
 from splitter.core.suggestion import Proposal
 from splitter.simulate.estimate import UNKNOWN_START_S, Estimate
@@ -43,6 +44,8 @@ class Suggestions:
     history: SpotHistory = NO_HISTORY
     spot_nodes: int | None = None
     """Spot nodes that there are; None: nodes may not be seen."""
+    looks_like_spot: str = ""
+    """Where no node is recognised as spot: what looks like spot all the same."""
     notice_s: float = 30.0
     spot_price: float = 0.3
 
@@ -103,6 +106,8 @@ def as_lines(suggestions: Suggestions, *, namespaced: bool, width: int | None = 
         yield _NONE
         yield from _unseen(suggestions, width)
         return
+    if suggestions.looks_like_spot:
+        yield from wrapped(f"! {seen_as_spot(suggestions.looks_like_spot)}", width, further="  ")
     rows = [_HEADINGS, *(_cells(one, namespaced=namespaced) for one in suggestions.suggestions)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     if width is not None:
@@ -172,7 +177,7 @@ def _notes(suggestions: Suggestions) -> Iterator[str]:
         " ready, summed over the replicas. MOVES: pods that would change pool. START: from scheduled to"
         f" Ready, for nine pods in ten; where none is seen (?) {UNKNOWN_START_S:.0f} s are assumed."
     )
-    if suggestions.spot_nodes == 0:
+    if suggestions.spot_nodes == 0 and not suggestions.looks_like_spot:
         yield "No node is spot capacity now: one has to come, or be recognised (docs/architecture.md)."
 
 

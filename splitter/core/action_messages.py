@@ -44,7 +44,7 @@ def describe(action: do.Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one lin
         case do.OrphanPods():
             return f"delete replicaset {action.name} and leave its pods running"
         case do.AdoptPods():
-            return f"create replicaset {action.name} for {action.replicas} of the running pods"
+            return f"create replicaset {action.name} for the running pods"
         case do.DeleteReplicaSet():
             return f"delete replicaset {action.name}"
         case do.ApplyTwin():

@@ -86,7 +86,7 @@ class Reattach:
     name: str
     resource_version: str
     labels: tuple[tuple[str, str], ...]
-    counts: tuple[int, int] | None  # its replicas and the most there may be, where it has any
+    active: bool  # it has replicas: the Deployment controller looks at the counts that it bears
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +126,14 @@ class OrphanPods:
 
 @dataclass(frozen=True, slots=True)
 class AdoptPods:
-    """Create the ReplicaSet that adopts orphaned pods, controlled by a twin, or by the source."""
+    """Create the ReplicaSet that adopts orphaned pods, controlled by a twin, or by the source.
+
+    It has as many replicas as its owner has by then, and is made only while that is paused (H47).
+    """
 
     name: str
     pool: Pool | None  # None: the source
     hashes: tuple[str, ...]  # the pod-template-hash labels of the pods
-    replicas: int
-    max_replicas: int
     template_of: str | None  # a parked ReplicaSet; None: its owner has the template
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from splitter.core.model import PodView, Trouble, TwinView, seconds_between
+from splitter.core.model import NodeStatus, PodView, Trouble, TwinView, seconds_between
 from splitter.core.nodes.facts import Health, NodeState
 from splitter.core.nodes.fit import NodeTerm, PodRequest, asks_for, may_run_on, repels
 from splitter.core.nodes.spot_supply import lasts
@@ -210,6 +210,24 @@ def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
             values = f" ({_listed(one.values)})" if one.values else ""
             unmet.append(f"{one.key} {one.operator}{values}")
     return sorted(unmet)
+
+
+def trouble_of(pod: PodView, excluded: Trouble | None, now: datetime, limit_s: float) -> Trouble | None:
+    """Return what is wrong with one replica: what the kubelet says at once, what may pass after the limit.
+
+    `excluded`: why no node of its twin's pool takes it.
+    """
+    if pod.node_status is NodeStatus.SOUND and pod.ready_since is None:
+        if pod.trouble is not None:
+            return pod.trouble
+        since = pod.unready_since
+        if since is not None and seconds_between(since, now) > limit_s:
+            return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
+    if pod.node_status is NodeStatus.UNBOUND:
+        waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
+        if waits_since is not None and seconds_between(waits_since, now) > limit_s:
+            return pod.trouble or excluded
+    return None
 
 
 # What neither another node nor the other pool would cure.

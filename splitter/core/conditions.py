@@ -9,7 +9,7 @@ from typing import Final
 
 from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status import TEXT_MAX, Condition
 
 _AS_EXPECTED: Final = "AsExpected"
@@ -25,6 +25,7 @@ def conditions(
         _condition("PolicyValid", in_force.valid, next(iter(in_force.problems), None)),
         _ready(plan, ready, observed.source.replicas if observed.source else 0),
         _condition("PodsHealthy", not plan.troubles, _together(plan.troubles)),
+        _pools_fit(plan.barred),
         _condition("Progressing", plan.state in _MOVING, plan.verdict),
         _spot_available(plan, spot_ready, observed.spot.name if observed.spot else ""),
         _condition("Conflict", conflict, plan.verdict if conflict else None),
@@ -65,6 +66,13 @@ def _enough(kind: str, available: int, wanted: int, what: str, cause: Reason) ->
         kind, available >= wanted, Note(cause, f"{available} of {wanted} {what} are available")
     )
     return condition if available < wanted else replace(condition, reason=_AS_EXPECTED)
+
+
+def _pools_fit(barred: Sequence[Note]) -> Condition:
+    """Return whether both pools can take replicas; unknown where only the nodes of now say no."""
+    fits = _condition("PoolsFit", not barred, _together(barred))
+    by_nodes = bool(barred) and all(one.cause is VerdictCause.BY_NODES for one in barred)
+    return replace(fits, status="Unknown") if by_nodes else fits
 
 
 def _together(troubles: Sequence[Note]) -> Note | None:

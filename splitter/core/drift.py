@@ -19,6 +19,7 @@ from splitter.core.model import Rendered
 
 # They differ because something else does.
 _MARKS: Final = frozenset({ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF})
+_RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 _SHOWN: Final = 5
 # What fields, labels, variables, ports and mount paths are called; anything else may be a text of the user's.
 _NAME: Final = re.compile(r"[A-Za-z0-9._/-]{1,128}")
@@ -37,7 +38,7 @@ def changed_fields(before: Rendered, after: Rendered) -> tuple[str, ...]:
     # Its threshold would tell two objects without a common key, such as what is left of them, as one change.
     delta = DeepDiff(*unlike, view="tree", threshold_to_diff_deeper=0, zip_ordered_iterables=True)
     paths = (level.path(output_format="list") for levels in delta.values() for level in levels)
-    return _shown([str(part) for part in path] for path in paths if path[-1] not in _MARKS)
+    return shown([str(part) for part in path] for path in paths if path[-1] not in _MARKS)
 
 
 def _unlike(before: object, after: object) -> tuple[object, object]:
@@ -83,16 +84,35 @@ def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
     >>> overwritten([Edit(("spec", "image"), "b")], Rendered('{"spec": {"image": "a"}}', "1"))
     ('spec.image',)
     """
+    return shown(map(_called, (edit.path for edit in differing(edits, rendered))))
+
+
+def differing(edits: Sequence[Edit], rendered: Rendered) -> list[Edit]:
+    """Return the edits that say something else than what the template renders.
+
+    A restart is none: nothing of the pods is other by it than their age.
+    """
     if not edits:
-        return ()
-    ours = json.loads(rendered.manifest_json)
-    lists = KeyedLists()
-    differing = [(edit, _value_at(ours, edit.path, lists)) for edit in edits]
-    return _shown(
-        [_called(part) for part in edit.path]
-        for edit, value in differing
-        if value is not None and value != edit.value
-    )
+        return []
+    ours, lists = json.loads(rendered.manifest_json), KeyedLists()
+    written = ((edit, _value_at(ours, edit.path, lists)) for edit in edits if edit.path[-1] != _RESTARTED)
+    return [edit for edit, value in written if value is not None and not _is_said(value, edit.value)]
+
+
+def missing(paths: Iterable[Sequence[str]], rendered: Rendered) -> tuple[str, ...]:
+    """Return which of the removed fields the template renders: five, and how many more."""
+    ours, lists = json.loads(rendered.manifest_json), KeyedLists()
+    rendered_paths = (path for path in paths if _value_at(ours, path, lists) is not None)
+    return shown(_called(path) for path in rendered_paths if path[-1] != _RESTARTED)
+
+
+def _is_said(ours: object, theirs: object) -> bool:
+    """Whether a value says all that ours says; beyond that a list or map has the server's defaults."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return all(key in theirs and _is_said(value, theirs[key]) for key, value in ours.items())
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(_is_said, ours, theirs))
+    return ours == theirs
 
 
 def _value_at(value: object, path: Sequence[str], lists: KeyedLists) -> object:
@@ -101,18 +121,24 @@ def _value_at(value: object, path: Sequence[str], lists: KeyedLists) -> object:
         if isinstance(value, dict):
             value = value.get(part)
         elif isinstance(value, list):
-            value = lists.find(value, part)
+            # A member of a set (a finalizer) is its own key.
+            value = lists.find(value, part) if part.startswith("{") else _member(value, part)
         else:
             return None
     return value
 
 
-def _called(part: str) -> str:
-    """Return what people call an item of a list: the values of its key."""
-    return "/".join(map(str, json.loads(part).values())) if part.startswith('{"') else part
+def _member(values: list[object], part: str) -> object:
+    return next((value for value in values if json.dumps(value) == part), None)
 
 
-def _shown(paths: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    shown = sorted(".".join(part if _NAME.fullmatch(part) else "*" for part in path) for path in paths)
-    more = len(shown) - _SHOWN
-    return (*shown[:_SHOWN], *((f"{more} more",) if more > 0 else ()))
+def _called(path: Sequence[str]) -> list[str]:
+    """Return a path as people call it: an item of a list by the values of its key."""
+    return ["/".join(map(str, json.loads(part).values())) if part.startswith('{"') else part for part in path]
+
+
+def shown(paths: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return paths as people read them: five, and how many more; a part that may be a value is a `*`."""
+    texts = sorted(".".join(part if _NAME.fullmatch(part) else "*" for part in path) for path in paths)
+    more = len(texts) - _SHOWN
+    return (*texts[:_SHOWN], *((f"{more} more",) if more > 0 else ()))

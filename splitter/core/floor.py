@@ -20,17 +20,17 @@ def floor_of(replicas: int, surge: int, unavailable: int) -> int:
 
 
 def is_available(pod: PodView) -> bool:
-    """Whether it answers and is to stay."""
+    """Whether a pod is ready on a node that stays."""
     return pod.available
 
 
 def serves(pod: PodView) -> bool:
-    """Whether clients would miss it: it answers, doomed or not."""
+    """Whether clients would miss a pod: it is ready, on a doomed node or not."""
     return _is_ready(pod) and pod.node_status is not NodeStatus.LOST
 
 
 def most_lost(one: TwinView | ReplicaSetView, replicas: int) -> int:
-    """Return how many pods that serve now may go, at the most, once it is set to so many replicas (H56).
+    """Return how many serving pods a holder may lose, at the most, by a change to this many replicas (H56).
 
     An upper bound: all that serve, the doomed included, less those that surely still serve afterwards.
     """
@@ -39,14 +39,14 @@ def most_lost(one: TwinView | ReplicaSetView, replicas: int) -> int:
 
 
 def kept_by(one: TwinView | ReplicaSetView, replicas: int, among: Among = is_available) -> int:
-    """Count the replicas among these that a holder surely keeps at so many."""
+    """Count the pods among these that a holder surely keeps at this many replicas."""
     if isinstance(one, TwinView):
         return kept_by_twin(one, replicas, among)
     return kept_by_replica_set(one, replicas, among)
 
 
 def kept_by_replica_set(rs: ReplicaSetView, replicas: int, among: Among = is_available) -> int:
-    """Count the replicas among these that a ReplicaSet surely keeps at so many, or a StatefulSet.
+    """Count the pods among these that a ReplicaSet, or a StatefulSet, surely keeps at this many replicas.
 
     A ready pod that does not count, on a doomed node for instance, may stay in the place of one that does,
     unless its deletion cost is lower than that of each pod that counts.
@@ -61,9 +61,9 @@ def kept_by_replica_set(rs: ReplicaSetView, replicas: int, among: Among = is_ava
 def _kept_members(
     one: TwinView | ReplicaSetView, replicas: int, among: Among, admitted: int | None, *, rolled: int
 ) -> int:
-    """Count those that stay of a StatefulSet: it ends the highest ordinals, whoever they are.
+    """Count the pods that a StatefulSet keeps: it ends the highest ordinals, ready or not.
 
-    Its roll may take `rolled` of them, while it takes all others for ready.
+    Its roll may take `rolled` of them if all others look ready.
     """
     counted = staying_pods(_admitted(one.pods, admitted), replicas, one.first_ordinal)
     staying = staying_pods(one.pods, replicas, one.first_ordinal) if rolled else ()
@@ -73,7 +73,7 @@ def _kept_members(
 
 
 def _kept(rs: ReplicaSetView, replicas: int, among: Among, admitted: int | None) -> int:
-    """Count as above, but only what a status admits, where one is given."""
+    """Count as above; with a status, only what that admits."""
     ready = [pod for pod in rs.pods if _is_ready(pod)]
     lowest = min((_deletion_cost(pod) for pod in ready if among(pod)), default=0)
     rivals = sum(not among(pod) and _deletion_cost(pod) >= lowest for pod in ready)
@@ -119,7 +119,7 @@ class _Roll:
 
 
 def kept_by_twin(twin: TwinView, replicas: int, among: Among = is_available) -> int:
-    """Count the replicas among these that a twin surely keeps once it is set to so many.
+    """Count the pods among these that a twin surely keeps at this many replicas.
 
     Each ReplicaSet counts by itself: what one has above its spec does not make up for another. The twin's
     status caps what is available; which pods its ReplicaSets end does not depend on it.

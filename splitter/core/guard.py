@@ -14,11 +14,22 @@ from zlib import crc32
 import orjson
 
 from splitter.core.actions import Scale, SetBudget, SetDeletionCost
+from splitter.core.awaited import Awaited, Moment, awaited
+from splitter.core.clock import soonest_s
 from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import guard_name
-from splitter.core.model import NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView, seconds_between
+from splitter.core.model import (
+    NodeStatus,
+    Note,
+    Observation,
+    PodView,
+    Pool,
+    ReplicaSetView,
+    TwinView,
+    seconds_between,
+)
 from splitter.core.plan import Plan, PlanInput, looked_at_again
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState
@@ -51,8 +62,7 @@ def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
     if ours is not None and (step in _GONE or (step in _HOME and not this.observed.unguardable)):
         return replace(plan, actions=(*plan.actions, _end(ours)))  # G13
-    raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
-    if ours is not None and (raises_meanwhile or step in _LEAVING):
+    if ours is not None and (plan.raises or step in _LEAVING):
         return _kept(this, plan, ours)
     if step is Step.RUN and len(this.observed.twins) == len(Pool):
         return _kept(this, plan, ours)
@@ -73,8 +83,9 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     if refused:
         left = f"{_says(this, name, there)}, and cannot be changed" if there is not None else "none"
         return _unguarded(plan, f"{left}: {refused}")
-    keeps, again_s = _min_available(this, plan, ours)
-    plan = looked_at_again(replace(plan, guard=_says(this, name, keeps)), again_s)
+    keeps, waits, again_s = _min_available(this, plan, ours)
+    said = _says(this, name, keeps) + (f": {waits}" if waits else "")
+    plan = looked_at_again(replace(plan, guard=said), again_s)
     if there == keeps:
         return plan
     raised = keeps >= this.source.replicas if there is None else keeps > there
@@ -202,46 +213,77 @@ def _matches(labels: Mapping[str, str], key: str, operator: str, values: tuple[s
             return True
 
 
-def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, float | None]:
-    """Return how many pods evictions have to leave, and in how many seconds time alone changes that.
+def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, str, float | None]:
+    """Return how many pods evictions have to leave, for whom they wait, and when time alone changes that.
 
-    G11: replicas of other holders are not counted, for no budget of ours selects them: the source's own, and
-    those that a foreign unpause has made. But who is about to go does not stand for a member of the twins.
+    G11: replicas that it does not select are not counted: the source's own, and those that a foreign unpause
+    has made, while they bear no label of ours. But one that is about to go stands for none of the twins'.
     """
-    now = this.observed.now
+    observed, now = this.observed, this.observed.now
     counts = {one.name: one.replicas for one in plan.actions if isinstance(one, Scale)}
     elsewhere = sum(
-        min(sum(pod.available for pod in rs.pods), counts.get(rs.name, rs.spec_replicas))
-        for rs in this.observed.replica_sets
+        min(sum(pod.available and pod.born is None for pod in rs.pods), counts.get(rs.name, rs.spec_replicas))
+        for rs in observed.replica_sets
     )
     replicas = max(0, this.source.replicas - elsewhere)
     still = this.policy.freeze or this.policy.dry_run
     if still:  # what is not there is not made either
-        replicas = min(replicas, sum(twin.spec_replicas for twin in this.observed.twins))
-    refused = any(rs.refused for twin in this.observed.twins for rs in twin.replica_sets)
-    pods = [pod for twin in this.observed.twins for pod in twin.pods if pod.counts]
-    going = [pod for pod in pods if pod.node_status is NodeStatus.DOOMED]
+        replicas = min(replicas, sum(twin.spec_replicas for twin in observed.twins))
     at_rest = replicas if this.policy.evictions is Evictions.SURGE_FIRST else max(0, replicas - 1)  # G9, G2
     if still:  # G7: nothing is replaced, so nothing is worth waiting for
-        return min(at_rest, max(0, replicas - 1)), None
+        return min(at_rest, max(0, replicas - 1)), "", None
+    pods = _selected(observed)
+    going = [pod for pod in pods if pod.node_status is NodeStatus.DOOMED]
+    signs = _signs(plan.rebalance or observed.rebalance)
+    asked = sum(counts.get(twin.name, twin.spec_replicas) for twin in observed.twins)
+    moment = Moment(now, min(signs, default=now), this.policy.grace_s, this.in_force.starts)
+    others = awaited(observed.twins, asked, moment)
     if going:  # G3
-        # A quota that is full lets no replacement come before the eviction: one goes, and its place is free.
-        keeps = max(0, replicas - 1) if refused else replicas
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
+        keeps = _raised(this, others, replicas, going)
         start_s = cover_s(this.in_force.starts)
         stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance, start_s, now)) is not None]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(stop <= now for stop in stops)
-        left_s = min((seconds_between(now, stop) for stop in stops if stop > now), default=None)
+        left_s = soonest_s(others.again_s, *(seconds_between(now, stop) for stop in stops if stop > now))
         ready = sum(pod.ready_since is not None for pod in pods)  # as the budget counts: the doomed too
-        return min(keeps, max(0, ready - late)) if late else keeps, left_s
-    is_raised = ours is not None and ours.min_available is not None and ours.min_available >= replicas
-    if is_raised and sum(pod.available for pod in pods) < replicas:
-        return replicas, None  # G5: the replacements are on their way
-    if at_rest < replicas or this.observed.consolidates is None:
-        return at_rest, None
+        keeps = min(keeps, max(0, ready - late)) if late else keeps
+        return keeps, others.sentence if serving else "", left_s
+    is_raised = ours is not None and ours.min_available is not None and ours.min_available > at_rest
+    if is_raised and sum(pod.available for pod in pods) < replicas and (others.coming or others.missing):
+        return replicas, others.sentence, others.again_s  # G5: the replacements are on their way
+    if at_rest < replicas or observed.consolidates is None:
+        return at_rest, "", None
     opened, left_s = _opens(this)
-    return max(0, replicas - 1) if opened and this.observed.consolidates else replicas, left_s
+    return max(0, replicas - 1) if opened and observed.consolidates else replicas, "", left_s
+
+
+def _selected(observed: Observation) -> list[PodView]:
+    """Return the pods that it selects: the twins', and those that change their owner and bear our labels."""
+    pods = [pod for twin in observed.twins for pod in twin.pods]
+    pods += [pod for rs in observed.replica_sets for pod in rs.pods if pod.born is not None]
+    known = {pod.uid for pod in pods}
+    return [pod for pod in (*pods, *(one for one in observed.orphans if one.uid not in known)) if pod.counts]
+
+
+def _signs(state: RebalanceState) -> list[datetime]:
+    return [one for one in (state.doomed_since, state.on_demand_doomed_since) if one is not None]
+
+
+def _raised(this: PlanInput, others: Awaited, replicas: int, going: Sequence[PodView]) -> int:
+    """Return what evictions have to leave while nodes go: N, less whom nobody waits for (G3, G7).
+
+    Nobody makes up for those that were ill before, so evictions wait for the replacements alone. One goes
+    when these do not come up, or none is asked for, as where on-demand has one more already.
+    """
+    if any(rs.refused for twin in this.observed.twins for rs in twin.replica_sets):
+        return max(0, replicas - 1)  # a full quota: one goes, and its place is free
+    doomed = sum(pod.ready_since is not None for pod in going)
+    ill = others.explained(replicas, len(going), doomed)
+    keeps = max(0, replicas - ill)
+    if others.is_all and others.expected < replicas and not (ill and others.ill_since):
+        keeps = max(0, keeps - 1, min(keeps, others.serving + doomed - 1))
+    return keeps
 
 
 def _opens(this: PlanInput) -> tuple[bool, float]:

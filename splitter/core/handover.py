@@ -102,8 +102,13 @@ class Columns:
     @property
     def holds(self) -> bool:
         """Whether anything of ours is on the workload itself."""
-        ours = self.parked or self.returning or self.twins or self.orphans
-        return ours or self.mark is not Ownership.NONE
+        return self.parked or self.returning or self.twins or self.let_go or self.mark is not Ownership.NONE
+
+    @property
+    def let_go(self) -> bool:
+        """Whether orphans are pods that we have let go: any client may make one with our labels."""
+        marked = self.mark is not Ownership.NONE or self.split or self.paused_by_us
+        return self.orphans and (marked or self.parked or self.returning or self.twins)
 
     @property
     def is_undone(self) -> bool:
@@ -160,7 +165,7 @@ def _step_without_label(c: Columns) -> Step:
         return Step.WAIT_CONTROLLER  # H31: another attached here would make two
     if c.leaving:
         return Step.CUT_OFF  # H31
-    if c.orphans:
+    if c.let_go:
         return Step.OFFBOARD if c.twins_hold else Step.BRING_HOME  # H32
     if c.attached:
         if c.paused:

@@ -7,17 +7,26 @@ each key.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 _Scalars = tuple[str | float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One value that somebody else has written into a twin's pod template."""
+    """One value that another writer owns in a twin's pod template."""
 
     path: tuple[str, ...]  # names of fields; an item of a list by its keys, as `{"name":"web"}`
-    value: str | float
+    value: object  # a text or a number; of a list or map that is owned as a whole, all of it
+    at: datetime | None = None
+
+
+class Removed(NamedTuple):
+    """What another client has removed from a twin's pod template."""
+
+    paths: tuple[tuple[str, ...], ...]
+    at: datetime  # when it was seen first
 
 
 class KeyedLists:

@@ -7,8 +7,9 @@ from enum import StrEnum, unique
 
 from splitter.core.evictions import BudgetView
 from splitter.core.hot_nodes import HotNodes
-from splitter.core.keyed import Edit
+from splitter.core.keyed import Edit, Removed
 from splitter.core.names import Key
+from splitter.core.nodes.pools import PoolFit
 from splitter.core.placeable import EvictionRefusal, OneNodeClaim, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
@@ -97,6 +98,7 @@ class PodView:
     successor: str = ""  # the UID of another node that has the vanished one's name by now
     voluntary: bool = False  # its node goes by somebody's choice: replaced, but no reason to distrust spot
     cordoned: bool = False  # and nothing worse is known of its node: somebody may leave it so for ever
+    undated: bool = False  # its node goes, and nothing says by when: cordoned, or drained
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
     ready_since: datetime | None = None
     unready_since: datetime | None = None  # bound, and not ready since
@@ -110,6 +112,7 @@ class PodView:
     signal: str = ""
     deadline: datetime | None = None
     notice_s: float | None = None  # of a doomed node: from its notice to its end, where no deadline is told
+    reclaim_s: float | None = None  # the same of one that its provider surely takes back
     usual_notice_s: float | None = None  # of any node: how long its provider's notice would last
     termination_s: int = 30  # terminationGracePeriodSeconds: what it is given to end
     ordinal: int | None = None  # of a StatefulSet's
@@ -225,8 +228,10 @@ class TwinView:
     deleting: bool = False
     paused: bool = False
     edits: tuple[Edit, ...] = ()
-    stripped: bool = False  # fields that we have applied were removed by somebody
+    removed: Removed | None = None  # fields of its pod template that we have applied
     robbed: bool = False  # its label or its owner was taken away
+    altered: tuple[str, ...] = ()  # fields that a policy has changed on their way here, by our last write
+    added: tuple[str, ...] = ()  # and those that it has added to the pod template
     made_of: str = ""  # what of the source its template was made of
     stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
     strays: frozenset[str] = frozenset()  # its pods in the other pool, by UID, where it starts none
@@ -308,6 +313,7 @@ class RelatedObjects:
     one_node_claim: OneNodeClaim | None = None  # of the template: two pools cannot mount it
     scaled_by: str = ""  # an autoscaler aimed at a StatefulSet: at 0 it stops, or acts on nothing
     unplaceable: str = ""  # why the API server places no pods of StatefulSets
+    shared_reach: Reach = field(default_factory=Reach)  # of the volumes that all replicas mount
     reach: Mapping[int, Reach] = field(default_factory=dict)  # of a StatefulSet's pods, by ordinal
     split_of: str = ""  # another workload, as kind/name, whose Split has the name that this one's would have
     rival: str = ""  # what else selects its pods, in words; looked for when they may be let go
@@ -326,12 +332,15 @@ class Observation:
     on_demand: TwinView | None = None
     spot: TwinView | None = None
     related: RelatedObjects = RelatedObjects()
+    pools: PoolFit | None = None  # whether each pool can take its replicas; None: nobody can say
     fit_spot: int = 0
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
     signal_ends_at: datetime | None = None  # when that, or a notice by Event, ends by time alone
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
     denied: Note | None = None  # what the dry run of the writes to come was answered
+    additions: tuple[Note, ...] = ()  # what a policy would add to its twins, by that dry run
+    letting_go_refused: Note | None = None  # why pods that lost their owner now would find no new one
     placeholders: tuple[PodView, ...] = ()  # in placement mode: they hold room for a move
     published: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
     published_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen

@@ -6,11 +6,12 @@ decides.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from splitter.core import actions as do
 from splitter.core.clock import soonest_s
 from splitter.core.desired.scheduling import ReservationRules
-from splitter.core.handover import Step
+from splitter.core.handover import Step, waits_for_pods
 from splitter.core.labels_annotations.policy import Level, Policy
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
@@ -70,10 +71,12 @@ class Plan:
     relief: ReliefStatus | None = None  # None: leave what is there
     troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
     advice: tuple[Note, ...] = ()  # what stands as it is and people should know: said, and no decision
+    barred: tuple[Note, ...] = ()  # which pool takes no replica, and that no node is spot: said first
     write_conflict: bool = False  # count one when the actions have been written
     conflicting_writer: str = (
         ""  # with whom, where that is known: only the write conflicts with one and the same count together
     )
+    conflict_at: datetime | None = None  # when it was written, where that is known
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None
@@ -129,6 +132,20 @@ def begins(plan: Plan) -> bool:
     """Whether this plan is the first touch of a workload: what follows is tried in a dry run before it."""
     return any(isinstance(action, do.SetOwnershipMark) and action.value for action in plan.actions) and (
         plan.step is Step.CONSIDER
+    )
+
+
+def lets_go(plan: Plan, observed: Observation) -> bool:
+    """Whether this plan lets pods go, or pauses what is to let them go: that is rehearsed right before (H18).
+
+    The first pause of a take-over is not: all that follows was rehearsed just before the mark was written.
+    """
+    if plan.step is Step.PAUSE:
+        waiting = bool(observed.twins) and all(map(waits_for_pods, observed.twins))
+        return waiting and any(isinstance(one, do.SetPaused) and one.paused for one in plan.actions)
+    pauses = any(isinstance(one, do.PauseTwin) and one.paused for one in plan.actions)
+    return (plan.step is Step.ADOPT_PODS and any(isinstance(one, do.OrphanPods) for one in plan.actions)) or (
+        plan.step is Step.OFFBOARD and (pauses or any(isinstance(one, do.OrphanPods) for one in plan.actions))
     )
 
 

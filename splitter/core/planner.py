@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from splitter.core import labels_annotations as keys
-from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
+from splitter.core.actions import Action, EnsureSplit, SetBudget
 from splitter.core.deployment import adoption, offboard, unowned
 from splitter.core.division import base_replicas, caps_conflict
-from splitter.core.drift import overwritten
-from splitter.core.eligibility import objection_while_split
+from splitter.core.eligibility import barriers, no_spot_node, objection_while_split
+from splitter.core.eligibility.pools import no_cover
 from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Step, holds_replicas, next_step, ownership_of, waits_for_pods
 from splitter.core.labels_annotations.label import format_of, source_label_state
@@ -36,19 +36,33 @@ from splitter.core.plan import (
     Rules,
     as_written,
     held_as_it_is,
+    held_back,
     in_part,
     looked_at_again,
+    rolls,
     undone,
 )
 from splitter.core.reasons import Reason, State
 from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
-from splitter.core.troubles import with_troubles
-from splitter.core.twins import onboard, relief, relief_status, replica_moves, write_conflicts
+from splitter.core.troubles import with_barriers, with_troubles
+from splitter.core.twins import edited_twins, onboard, relief, relief_status, replica_moves
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
+
+# What these write, or wait for, may be refused, or may never come: losses are covered meanwhile.
+_RAISING = frozenset(
+    {
+        Step.ADOPT,
+        Step.CREATE_SPLIT,
+        Step.CLAIM,
+        Step.WAIT_CONTROLLER,
+        Step.SHOW,
+        Step.FOLLOW_SPLIT,
+    }
+)
 
 
 def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
@@ -131,7 +145,7 @@ def plan(
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # H20
     if (newer := _newer_state(observed, source)) is not None:
         return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
-    observed, edited = _drifted(unowned.given_up(observed), rendered)
+    observed, edited = edited_twins.drifted(unowned.given_up(observed), rendered)
     step = _step_of(observed, source, in_force.policy)
     this = PlanInput(observed, source, in_force, rendered, rules)
     placed = placement_table.is_in_place(observed, source, in_force.policy)
@@ -143,7 +157,7 @@ def plan(
     if step in {Step.RUN, Step.PLACE} and large is None:
         planned = relief_status.reported(this, relief.begun(this, planned))
     planned = with_those_let_go(this, planned)
-    if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER, Step.PARK}:
+    if step in _RAISING:
         planned = _with_raises(this, step, planned)
     planned = unowned.completed(this, planned)
     planned = _with_division(this, planned)
@@ -151,12 +165,15 @@ def plan(
     planned = as_written(planned, observed, planned.actions)
     planned = with_troubles(observed, planned, this.policy.grace_s, in_force.starts)
     if step in {Step.RUN, Step.PLACE, Step.CONSIDER} and planned.state is not State.REFUSED:
+        planned = _with_barriers(this, planned)
         base = base_replicas(source.replicas, this.policy)
         if (gap := gap_note(source.replicas, base, in_force.starts)) is not None:
             planned = replace(planned, advice=(*planned.advice, gap))
     if step in {Step.RUN, Step.PLACE}:
-        planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
-        planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
+        objection = large or objection_while_split(observed, source, this.policy)
+        planned = replace(planned, objection=objection or no_cover(observed, source, this.policy))
+        planned = edited_twins.put_back(observed, planned, edited)
+        planned = _requeued_at_signal_end(observed, planned)
     planned = guarded(this, step, planned)
     if (
         this.policy.dry_run
@@ -165,6 +182,16 @@ def plan(
     ):
         return _only_reported(this, planned)
     return retried(observed, planned)
+
+
+def _with_barriers(this: PlanInput, planned: Plan) -> Plan:
+    """Say which pool takes no replica; a template that no on-demand node takes is not rolled out (H19)."""
+    unseen = no_spot_node(this.observed, this.source, this.policy)
+    barred = barriers(this.observed, this.source, this.policy)
+    if (uncovered := no_cover(this.observed, this.source, this.policy)) is not None and rolls(planned):
+        message = f"{uncovered.message}. Until then the twins keep the template that they have"
+        planned = held_back(planned, replace(uncovered, message=message), this.rules.look_again_s)
+    return with_barriers(planned, barred, this.rules.look_again_s, unseen)
 
 
 def _newer_state(observed: Observation, source: SourceView) -> Note | None:
@@ -225,68 +252,31 @@ def _with_division(this: PlanInput, planned: Plan) -> Plan:
 
 
 def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
-    """Return a plan with the raises that neither a report nor a slow controller of the source may hold up.
+    """Return a plan with the raises that no write of these steps, and no slow controller, may hold up (H9).
 
-    Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
-    controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered. Nor is a
-    ReplicaSet of its own that does not make up for it, and that the API server may not let us park.
+    A Split or a mark that is refused is tried for ever; and while nothing of the source's own is there, what
+    its controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered (H59).
+    What twins that wait for pods are to adopt is counted by itself.
     """
     observed, stateful = this.observed, this.source.stateful
-    at_home = [*observed.attached_as(Attachment.ATTACHED), *observed.attached_as(Attachment.RETURNING)]
-    losing = any(twin.is_losing for twin in observed.twins)
-    served = sum(pod.available for rs in at_home for pod in rs.pods) + replica_moves.total_available(observed)
-    counts_all = step is Step.PARK and losing and served < this.source.replicas
-    if at_home and not counts_all:
-        return planned
+    at_home = observed.attached_as(Attachment.ATTACHED) or observed.attached_as(Attachment.RETURNING)
     held = (
         this.source.paused
         if stateful is None
         else stateful.saved is not None and not stateful.is_written_by_others
     )
-    if not (observed.twins and held):
+    if at_home or not (observed.twins and held):
         return planned
+    if observed.leaving or any(map(waits_for_pods, observed.twins)):
+        return replace(planned, actions=(*unowned.covering(this), *planned.actions))
     meant = twins_steps.run(this)
-    if step in {Step.CREATE_SPLIT, Step.PARK}:
-        return replace(planned, actions=(*meant.raises, *planned.actions))
-    if not meant.raises or not losing:
+    lost = meant.rebalance is not None and meant.rebalance.lost
+    losing = lost or any(twin.is_losing for twin in observed.twins)
+    if not meant.raises or not (losing or step is Step.CREATE_SPLIT):
         return planned
-    return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
-
-
-def _drifted(
-    observed: Observation, rendered: Mapping[Pool, Rendered] | Note
-) -> tuple[Observation, Mapping[Pool, str]]:
-    """Call a twin out of date whose template somebody has edited (H68); returns also what was edited."""
-    if isinstance(rendered, Note):
-        return observed, {}
-    said = {}
-    for twin in observed.twins:
-        if fields := overwritten(twin.edits, rendered[twin.pool]):
-            said[twin.pool] = f"{twin.name} ({'; '.join(fields)})"
-        elif twin.stripped:
-            said[twin.pool] = f"{twin.name} (fields of its pod template were removed)"
-    if not said:
-        return observed, said
-    twins = {twin.pool: replace(twin, rendered_hash="") for twin in observed.twins if twin.pool in said}
-    return (
-        replace(
-            observed,
-            on_demand=twins.get(Pool.ON_DEMAND, observed.on_demand),
-            spot=twins.get(Pool.SPOT, observed.spot),
-        ),
-        said,
-    )
-
-
-def _with_edits(planned: Plan, edited: Mapping[Pool, str]) -> Plan:
-    """Say what was edited when it is put back."""
-    back = [edited[one.pool] for one in planned.actions if isinstance(one, ApplyTwin) and one.pool in edited]
-    if not back:
-        return planned
-    message = f"somebody edited {back[0]}; put back. A change belongs on the source, and reaches both twins"
-    notes = (Note(Reason.DRIFT, message, warning=True), *planned.notes)
-    # Whoever writes it again and again would have all pods replaced, and replaced back, without end.
-    return replace(planned, notes=notes, write_conflict=True, conflicting_writer=write_conflicts.TEMPLATES)
+    if step is Step.WAIT_CONTROLLER:
+        return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
+    return replace(planned, actions=(*meant.raises, *planned.actions))
 
 
 def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:

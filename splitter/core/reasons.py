@@ -49,6 +49,8 @@ class Reason(StrEnum):
     ON_DEMAND_SHORT = "OnDemandShort"
     ON_DEMAND_CAPPED = "OnDemandCapped"
     NOTICE_TOO_SHORT = "NoticeTooShort"
+    SPOT_UNSEEN = "SpotUnseen"
+    SPOT_IMPOSSIBLE = "SpotImpossible"
     CONTROL_PLANE_VIEW = "ControlPlaneView"
     QUORUM_HELD = "QuorumHeld"
     WAITING_FOR_ROOM = "WaitingForRoom"
@@ -116,7 +118,9 @@ class Reason(StrEnum):
     SPLIT_NAME_TAKEN = "SplitNameTaken"
     NEWER_STATE = "NewerState"
     SURGE_MAY_PEND = "SurgeMayPend"
+    PROBE_MAY_PREEMPT = "ProbeMayPreempt"
     AUTOSCALER_WITHOUT_TOLERANCE = "AutoscalerWithoutTolerance"
+    COVER_IMPOSSIBLE = "CoverImpossible"
     WRITE_DENIED = "WriteDenied"
     INVALID_SETTINGS = "InvalidSettings"
     FORBIDDEN = "Forbidden"
@@ -149,4 +153,5 @@ class VerdictCause(Enum):
     ANOTHER_OBJECT = auto()  # refused for what another object says: no watch tells when that is mended
     NAME_TAKEN = auto()  # the same, and the other object is a Split of the name that this one's would have
     RELIEF = auto()  # a replica leaves a hot node
+    BY_NODES = auto()  # judged by the nodes that there are: others may come
     EXCLUDED = auto()  # refused with its whole namespace

@@ -53,6 +53,13 @@ def slowest_s(starts: StartTimes, *, on_spot: bool) -> float:
     return float(max((starts.spot if on_spot else starts.on_demand).start_s, default=0))
 
 
+def patience_s(pod: PodView, grace_s: float, starts: StartTimes) -> float:
+    """Return the seconds that a replica may take: for a node the grace, then the longest start at least."""
+    if pod.node_status is NodeStatus.UNBOUND:
+        return grace_s
+    return max(grace_s, slowest_s(starts, on_spot=pod.on_spot))
+
+
 def with_pod(starts: PoolStarts, pod: PodView) -> PoolStarts:
     """Return the same with a pod that is Ready; a time that cannot be is left out."""
     start_s = _elapsed_s(pod.bound_since, pod.ready_since, LONGEST_START_S)

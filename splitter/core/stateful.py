@@ -25,6 +25,7 @@ class StatefulView:
     min_ready_s: float = 0.0  # a member is available when it has been ready for so long
     deletes_claims: bool = False  # a scale-down deletes its volumes
     claim_templates: tuple[str, ...] = ()
+    parallel: bool = False  # podManagementPolicy; else OrderedReady: no pod before all lower are available
     updating: str = ""  # how far its own rolling update is; empty: there is none
 
     @property

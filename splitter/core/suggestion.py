@@ -12,7 +12,7 @@ from math import ceil
 
 from splitter.core import labels_annotations as keys
 from splitter.core.division import base_replicas
-from splitter.core.eligibility import advice, placement_advice, refusal
+from splitter.core.eligibility import advice, barriers, placement_advice, refusal
 from splitter.core.evictions import BudgetView
 from splitter.core.labels_annotations.policy import Policy, defaults_for, parse_policy
 from splitter.core.mode import mode_of
@@ -79,6 +79,8 @@ class Proposal:
     """Pods on on-demand nodes that would be on spot; None: not known."""
     to_on_demand: int | None = None
     advice: tuple[Note, ...] = ()
+    barred: tuple[Note, ...] = ()
+    """Which pool takes none of its replicas: then no saving is promised."""
 
     @property
     def refused(self) -> bool:
@@ -150,6 +152,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
         base = base_replicas(source.replicas, policy)
         to_spot, to_on_demand = (_placed if placed else _divided)(pods, source, base)
     notes = placement_advice(observed, source) if placed else advice(observed, source)
+    barred = barriers(observed, source, policy)
     return replace(
         proposal,
         refusal=objection,
@@ -158,7 +161,8 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
         why=choice.why,
         to_spot=to_spot,
         to_on_demand=to_on_demand,
-        advice=notes,
+        advice=(*barred, *notes),
+        barred=barred,
     )
 
 

@@ -7,13 +7,12 @@ changes, so that one trouble is one Event.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 
-from splitter.core.causes import is_hindered
+from splitter.core.causes import is_hindered, trouble_of
 from splitter.core.model import (
     Attachment,
-    NodeStatus,
     Note,
     Observation,
     PodView,
@@ -22,9 +21,9 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.plan import Plan, looked_at_again
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status.starts import NOTHING_LEARNED, StartTimes
-from splitter.core.start_times import slowest_s
+from splitter.core.start_times import patience_s
 
 # What replicas do, and what to do about it. In the order in which the gravest is named first.
 _SAID: Mapping[Reason, tuple[str, str]] = {
@@ -92,12 +91,37 @@ def with_troubles(
     if not notes or plan.actions or plan.verdict.reason is notes[0].reason:
         return plan
     first = notes[0]
-    if plan.verdict.reason not in _OUTRANKED:
+    if not _is_outranked(plan.verdict):
         both = f"{plan.verdict.message}. {first.message}"
         return replace(plan, verdict=replace(plan.verdict, message=both))
     verdict = Note(first.reason, f"{first.message} ({plan.verdict.message})", first.warning)
     state = State.HELD if plan.state is State.STEADY else plan.state
     return replace(plan, verdict=verdict, state=state)
+
+
+def with_barriers(
+    plan: Plan, barred: Sequence[Note], look_again_s: float, unseen: Note | None = None
+) -> Plan:
+    """Return the plan with what keeps replicas out of a pool; a verdict that writes nothing says it first.
+
+    `unseen` says that no node is spot: it goes first while a replica waits for one. What else was judged by
+    the nodes that there are is a warning beside the verdict. No event tells that other nodes have come.
+    """
+    notes = (*((unseen,) if unseen is not None else ()), *barred)
+    plan = replace(plan, barred=notes)
+    if not notes:
+        return plan
+    plan = looked_at_again(plan, look_again_s)
+    certain = (one for one in notes if one.cause is not VerdictCause.BY_NODES)
+    first = next(certain, unseen if plan.state is State.HELD else None)
+    if first is None or plan.actions or not _is_outranked(plan.verdict):
+        return plan
+    verdict = replace(first, message=f"{first.message} ({plan.verdict.message})")
+    return replace(plan, verdict=verdict, state=State.HELD if plan.state is State.STEADY else plan.state)
+
+
+def _is_outranked(verdict: Note) -> bool:
+    return verdict.reason in _OUTRANKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +132,8 @@ class _Limits:
     starts: StartTimes
 
     def of(self, pod: PodView) -> float:
-        """Return the seconds: for a node the grace, then at least the longest start that was seen."""
-        if pod.node_status is NodeStatus.UNBOUND:
-            return self.grace_s
-        return max(self.grace_s, slowest_s(self.starts, on_spot=pod.on_spot))
+        """Return the seconds."""
+        return patience_s(pod, self.grace_s, self.starts)
 
 
 def troubles(
@@ -140,7 +162,7 @@ def _of_holder(
     for rs in sets:
         if rs.refused and rs.refusal is not None:
             yield _rank(rs.refusal), _note(name, rs.refusal, f"{refused} of {total}", "")
-    ill = [(trouble, pod.name) for pod in pods if (trouble := _trouble(pod, excluded, now, limits.of(pod)))]
+    ill = [(trouble, pod.name) for pod in pods if (trouble := trouble_of(pod, excluded, now, limits.of(pod)))]
     ill.sort(key=lambda one: (_rank(one[0]), one[1]))
     for _, group in groupby(ill, key=lambda one: one[0].reason):
         same = list(group)
@@ -156,21 +178,6 @@ def _note(holder: str, trouble: Trouble, count: str, example: str) -> Note:
     does, remedy = _SAID[trouble.reason]
     message = f"{count} replicas of {holder} {does}: {trouble.detail}{example}. {remedy}."
     return Note(trouble.reason, message, warning=True, about=f"{holder}: {trouble.detail}")
-
-
-def _trouble(pod: PodView, excluded: Trouble | None, now: datetime, limit_s: float) -> Trouble | None:
-    """Return what is wrong with one replica: what the kubelet says at once, what may pass after the limit."""
-    if pod.node_status is NodeStatus.SOUND and pod.ready_since is None:
-        if pod.trouble is not None:
-            return pod.trouble
-        since = pod.unready_since
-        if since is not None and seconds_between(since, now) > limit_s:
-            return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
-    if pod.node_status is NodeStatus.UNBOUND:
-        waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
-        if waits_since is not None and seconds_between(waits_since, now) > limit_s:
-            return pod.trouble or excluded
-    return None
 
 
 def _next_due_s(observed: Observation, limits: _Limits) -> float | None:

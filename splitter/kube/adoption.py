@@ -20,7 +20,7 @@ from splitter.core.actions import (
 from splitter.core.model import Observation, SourceView
 from splitter.kube import paths
 from splitter.kube.cache import Cache
-from splitter.kube.client import OURS, Allowing, Client, Json
+from splitter.kube.client import OURS, Allowing, ApiError, Client, Json
 from splitter.kube.payloads import adopting, keeping, labelling
 
 # Somebody wrote in between, or the object is another one by now.
@@ -53,6 +53,11 @@ async def adopt(
         case AdoptPods():
             twin = observed.twin(action.pool) if action.pool is not None else None
             owner = await client.get(paths.workload(source.key, twin.name if twin else source.key.name))
+            if not owner["spec"].get("paused"):
+                name = owner["metadata"]["name"]
+                raise ApiError(
+                    HTTPStatus.CONFLICT, "Conflict", f"{name} was resumed: its controller goes first"
+                )
             kept = owner
             if action.template_of is not None:
                 kept = await client.get(replica_sets.of(action.template_of))

@@ -27,9 +27,12 @@ from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
 from splitter.kube.client import FORCED, OURS, Allowing, ApiError, Client, Json
 from splitter.kube.dry_run import dry_run, dry_run_roll
+from splitter.kube.letting_go import rehearse_letting_go
+from splitter.kube.mutations import mutations
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST
 from splitter.kube.paths import ResourcePath
 from splitter.kube.placement_writer import PlacementWriter
+from splitter.kube.rehearsal import Rehearsed
 
 
 class Writer:
@@ -86,13 +89,19 @@ class Writer:
                     raise
                 answered.append(action)
 
-    async def dry_run(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
-        """Send the writes to come as a dry run; returns why one would be refused. Raises ApiError."""
+    async def dry_run(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Rehearsed:
+        """Send the writes to come as a dry run; returns what was answered. Raises ApiError."""
         return await dry_run(self._client, observed, rendered)
 
     async def dry_run_roll(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
         """Send both twins as a dry run; returns why one would be refused. Raises ApiError."""
         return await dry_run_roll(self._client, observed, rendered)
+
+    async def rehearse_letting_go(
+        self, observed: Observation, rendered: Mapping[Pool, Rendered]
+    ) -> Note | None:
+        """Send what follows when pods are let go as a dry run; returns what would be refused."""
+        return await rehearse_letting_go(self._client, observed, rendered)
 
     async def write_status(
         self, observed: Observation, status: SplitStatus, *, as_seen: bool = False
@@ -223,9 +232,9 @@ class Writer:
                 body = payloads.parking(action, source, twin)
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case do.Reattach():
-                await self._patch_replica_set(
-                    replica_sets.of(action.name), payloads.reattaching(action), "merge"
-                )
+                owner = await self._client.get(paths.workload(source.key))
+                body = payloads.reattaching(action, owner)
+                await self._patch_replica_set(replica_sets.of(action.name), body, "merge")
             case do.StripOwnershipMark() | do.RetryPods():
                 await self._patch_replica_set(
                     replica_sets.of(action.name), payloads.annotating(action), "merge"
@@ -257,7 +266,7 @@ class Writer:
         if action.resource_version is None:
             await self._must_be_free(path)
         answer = await self._client.send("PATCH", path, body, patch="apply", query=FORCED)
-        self._cache.twin_applied(answer)
+        self._cache.twin_applied(answer, mutations(body, answer))
 
     async def _restore_template(self, key: Key, action: do.RestoreTemplate) -> None:
         """Replace the whole template: a patch would leave what the bad one added."""
@@ -271,7 +280,7 @@ class Writer:
         live = await self._client.get(path)
         body = payloads.with_template(live, template, action.resource_version, tried=action.tried)
         answer = await self._client.send("PUT", path, body, query=OURS)
-        self._cache.twin_applied(answer)
+        self._cache.twin_applied(answer, mutations({"spec": {"template": template}}, answer))
 
     async def _must_be_free(self, path: ResourcePath) -> None:
         """Raise ApiError (AlreadyExists) when a twin to create is there: the apply would set it to 0.

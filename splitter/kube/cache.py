@@ -23,10 +23,12 @@ from splitter.core.nodes.signals import gone, is_same_machine
 from splitter.core.nodes.spot_supply import Blocked, kind_of
 from splitter.core.reasons import State
 from splitter.kube import parse
+from splitter.kube.applied import AppliedFields
 from splitter.kube.asks import Assess, Enqueue
 from splitter.kube.budgets import Budgets
 from splitter.kube.client import Client
 from splitter.kube.external_signals import ExternalSignals
+from splitter.kube.mutations import NONE, Mutations
 from splitter.kube.node_usage import NodeUsage
 from splitter.kube.paths import NAMESPACES, NODES, pods, replica_sets, splits, workloads
 from splitter.kube.placement_cache import PlacementCache
@@ -71,7 +73,7 @@ class Cache:
         self._assess = assess
         self._enqueue = enqueue
         self._autoscaler_status = autoscaler_status
-        self._applied: dict[str, str] = {}  # by a twin's UID: which fields were ours after our last apply
+        self.applied = AppliedFields()
         self.statuses = OwnStatuses()
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
@@ -194,18 +196,10 @@ class Cache:
         records = (self.nodes.one("name", name) for name in node_names)
         return self.external_signals.silent_from((node for node in records if node is not None), now)
 
-    def twin_applied(self, raw: Mapping[str, Any]) -> None:
-        """Take the answer to our own write of a twin's template, and remember which fields are ours by it."""
-        self._applied[raw["metadata"]["uid"]] = parse.owned(raw)
+    def twin_applied(self, raw: Mapping[str, Any], made: Mutations = NONE) -> None:
+        """Take the answer to our own write of a twin's template, and remember what became of its fields."""
+        self.applied.answered(raw, made)
         self.twins.upsert(raw)
-
-    def forget_applied(self) -> None:
-        """Forget which fields were ours: others may have written since."""
-        self._applied.clear()
-
-    def is_stripped(self, twin: TwinRecord) -> bool:
-        """Whether somebody has removed a field since our last apply; not known of what was done before us."""
-        return self._applied.get(twin.uid, twin.owned) != twin.owned
 
     def evicted(self, uid: str) -> None:
         """Remember that a pod was evicted: the answer does not show it, and the watch may be late."""
@@ -257,7 +251,7 @@ class Cache:
         if (record := new or old) is not None and needs_reconcile(old, new):
             self._enqueue(record.source, urgent=False)
         if new is None and old is not None:
-            self._applied.pop(old.uid, None)
+            self.applied.forget(old.uid)
 
     def _replica_set_changed(self, old: ReplicaSetRecord | None, new: ReplicaSetRecord | None) -> None:
         if (record := new or old) is None or not needs_reconcile(old, new):

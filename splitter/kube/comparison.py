@@ -13,9 +13,9 @@ from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 from splitter.core.model import Observation, Pool, Rendered
 from splitter.kube.client import FORCED, Allowing, ApiError, Client, Json
-from splitter.kube.dry_run import refused
 from splitter.kube.paths import ResourcePath, workload
 from splitter.kube.payloads import twin
+from splitter.kube.rehearsal import refused
 
 # Written by the API server, by controllers, or by splitter because something else has changed.
 _NOT_SAID = frozenset({ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, "deployment.kubernetes.io/revision"})

@@ -6,7 +6,7 @@ decides.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -18,10 +18,12 @@ from splitter.core.labels_annotations import split_name
 from splitter.core.limits import too_large
 from splitter.core.model import (
     Attachment,
+    Note,
     Observation,
     PodView,
     Pool,
     RelatedObjects,
+    Rendered,
     ReplicaSetView,
     SourceView,
     Trouble,
@@ -45,6 +47,7 @@ from splitter.kube.members import members_of, rolls
 from splitter.kube.orphans import as_counted, orphans_of
 from splitter.kube.paths import workload
 from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
+from splitter.kube.pool_fit import PoolFits
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
 from splitter.kube.related_objects import look_around
 from splitter.kube.rivals import RivalFinder
@@ -66,6 +69,7 @@ class Observer:
         self._reservations = reservations  # what placeholders are made of, in placement mode
         self._autoscalers = WorkloadAutoscalers(client)
         self._rivals = RivalFinder(client, cache)
+        self._pool_fits = PoolFits(cache, reservations)
         self._looked_around: dict[Key, tuple[datetime, RelatedObjects, int]] = {}
 
     async def observe(self, key: Key, now: datetime, reserved: int = 0) -> Observation:
@@ -102,6 +106,7 @@ class Observer:
             around = await self._rivals.beside(around, source, view, records.values(), now)
         else:
             self._looked_around.pop(key, None)
+            self._pool_fits.forget(key)
         return Observation(
             key=key,
             now=now,
@@ -132,6 +137,11 @@ class Observer:
             view_broken=cache.view_broken,
             namespace_annotations=namespace.annotations if namespace else {},
         )
+
+    def with_pools(self, observed: Observation, rendered: Mapping[Pool, Rendered] | Note) -> Observation:
+        """Return what was observed, and whether each pool can take the replicas of these twins (H19)."""
+        twins = rendered if isinstance(rendered, Mapping) else None
+        return replace(observed, pools=self._pool_fits.of(observed, twins))
 
     async def _source(self, key: Key) -> SourceView | None:
         """Return the labelled source from the cache, any other one live: no watch tells us of those."""
@@ -175,7 +185,8 @@ class Observer:
             return RelatedObjects()
         stateful = source.stateful is not None
         scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
-        nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
+        mounts = stateful or source.claims
+        nodes = [node.state for node in self._cache.nodes.values()] if mounts else ()
         names = [twin.name for twin in twins]
         said = getattr(self._cache.namespaces.one("name", source.key.namespace), "annotations", {})
         return await look_around(self._client, source, scaling, nodes, names, annotations=said)
@@ -288,7 +299,9 @@ class Observer:
         return replace(
             view,
             resource_version=str(record.version),
-            stripped=self._cache.is_stripped(record),
+            removed=self._cache.applied.removed(record, now),
+            altered=self._cache.applied.mutated(record).changed,
+            added=self._cache.applied.mutated(record).added,
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
             strays=self._pods.strays(record, replica_sets),
             replica_sets=replica_sets,

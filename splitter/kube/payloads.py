@@ -17,12 +17,13 @@ from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Mode, SourceView, TwinView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.kube.client import FIELD_MANAGER, Json
+from splitter.kube.parse.workloads import rolling_numbers
 
 # A pod's name may be longer, its hostname not.
 _PLACEHOLDER_MAX = 63 - len("-placeholder")
 _NODE_LENGTH = 8
 # What the Deployment controller remembers on a ReplicaSet, and refreshes only when it scales one.
-_COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
+DESIRED, MOST = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
 
 _HISTORY = (
     "deployment.kubernetes.io/revision",
@@ -185,15 +186,29 @@ def template_of_revision(revision: Json) -> Json:
     return template
 
 
-def reattaching(action: do.Reattach) -> Json:
-    """Return the patch that lets the Deployment controller adopt a ReplicaSet again.
+def replicas_of(owner: Json) -> int:
+    """Return the replicas that a Deployment is to have; as the API server, 1 where none are written."""
+    replicas: int = owner["spec"].get("replicas", 1)
+    return replicas
 
-    One with replicas gets the counts that the Deployment controller remembers there: left at those of the
-    day it was parked, that would take every sync for a scaling, and never roll out again.
+
+def _counts(owner: Json) -> dict[str, str]:
+    """Return what a ReplicaSet with replicas bears of its Deployment's counts: nothing else writes them.
+
+    With another `desired-replicas` the Deployment controller takes a sync for a scaling: it shares out all
+    that is above or below N + S among the ReplicaSets, ready or not, and rolls nothing out any more
+    (`isScalingEvent` in pkg/controller/deployment/sync.go of Kubernetes 1.36).
     """
+    replicas = replicas_of(owner)
+    surge, _ = rolling_numbers(owner["spec"], replicas)
+    return {DESIRED: str(replicas), MOST: str(replicas + surge)}
+
+
+def reattaching(action: do.Reattach, owner: Json) -> Json:
+    """Return the patch that lets the Deployment controller adopt a ReplicaSet again."""
     annotations: dict[str, str | None] = {keys.ANNOTATION_TAKEN_OVER: None, keys.ANNOTATION_SOURCE: None}
-    if action.counts is not None:
-        annotations |= {name: str(count) for name, count in zip(_COUNTS, action.counts, strict=True)}
+    if action.active:
+        annotations |= _counts(owner)
     return {
         "metadata": {
             "labels": {**dict(action.labels), keys.LABEL_SPLIT: None},
@@ -250,7 +265,6 @@ def adopting(source: SourceView, action: do.AdoptPods, owner: Json, kept: Json) 
     """
     ours = pod_labels(source.key.name, action.pool) if action.pool is not None else _UNLABELLED
     made = _relabelled(kept["spec"]["template"], {TEMPLATE_HASH: action.hashes[0], **ours})
-    counts = (action.replicas, action.max_replicas)
     history = _history(kept) if kept is not owner else {}
     return {
         "apiVersion": "apps/v1",
@@ -259,10 +273,7 @@ def adopting(source: SourceView, action: do.AdoptPods, owner: Json, kept: Json) 
             "name": action.name,
             "namespace": source.key.namespace,
             "labels": _labels_of_a_replica_set(made["metadata"]["labels"], owner),
-            "annotations": {
-                **history,
-                **{name: str(count) for name, count in zip(_COUNTS, counts, strict=True)},
-            },
+            "annotations": {**history, **_counts(owner)},
             "ownerReferences": [
                 {
                     "apiVersion": "apps/v1",
@@ -275,7 +286,8 @@ def adopting(source: SourceView, action: do.AdoptPods, owner: Json, kept: Json) 
             ],
         },
         "spec": {
-            "replicas": action.replicas,
+            # As many as its Deployment would set it to at once: it is the only one that has replicas.
+            "replicas": replicas_of(owner),
             "minReadySeconds": owner["spec"].get("minReadySeconds", 0),
             "selector": _selecting(owner["spec"]["selector"], action.hashes),
             "template": made,

@@ -1,7 +1,8 @@
-"""Asks whether a namespace's ResourceQuotas have room for placeholders beside the replica that is to come.
+"""Asks whether a namespace's ResourceQuotas have room: for placeholders, or for the objects of a split.
 
-`reconciler.relief` asks before a hint, and at no other time. A quota that is nearly full is the users' to
-fill: a placeholder that took the last of it would have the very replica refused. Nothing here decides more.
+`reconciler.relief` asks before a hint. A quota that is nearly full is the users' to fill: a placeholder that
+took the last of it would have the very replica refused. `rehearsal` asks for objects: a dry run of one counts
+none of the others. Nothing here decides more.
 """
 
 from collections.abc import Mapping
@@ -41,6 +42,30 @@ async def lacks_room(reader: Reader, namespace: str, placeholders: int, replica:
     }
     near = next((name for raw in items if (name := _near(raw, needed))), "")
     return f"the ResourceQuota {near} of the namespace is nearly used up" if near else ""
+
+
+async def lacks_objects(reader: Reader, namespace: str, needed: Mapping[str, int]) -> str:
+    """Return which quota has no room for so many more objects, by `count/...`; empty where there is room.
+
+    Empty also where nobody may know: the right to list quotas is optional, and each object is asked for by
+    itself. Never raises for an answer.
+    """
+    try:
+        answer = await reader.get(resource_quotas(namespace))
+    except ApiError:
+        return ""
+    items = answer.get("items")
+    for raw in items[:_QUOTAS_MAX] if isinstance(items, list) else ():
+        status = raw.get("status") or {}
+        hard, used = status.get("hard") or {}, status.get("used") or {}
+        for key, count in needed.items():
+            if key not in hard or key not in used:
+                continue
+            left = max(0, quantity(key, hard[key]) - quantity(key, used[key]))
+            if left < count:
+                name = raw["metadata"]["name"]
+                return f"ResourceQuota {name} has room for {left} more of {key}, and {count} are needed"
+    return ""
 
 
 def _near(raw: Mapping[str, Any], needed: Mapping[str, float]) -> str:

@@ -101,7 +101,8 @@ class TwinRecord(Record):
     source_uid: str
     request: PodRequest  # what one of its pods asks the scheduler for
     spreads: tuple[SpreadConstraint, ...]  # and how its pods are to be spread
-    owned: str  # which fields of its pod template are ours
+    owned: bytes  # which fields of its pod template are ours
+    theirs: bytes  # and which another writer's
     created: datetime
     revision: str  # the one that its pods are rolled to
     view: TwinView  # without its version and its ReplicaSets

@@ -18,7 +18,7 @@ from splitter.core.placeable import OneNodeClaim
 from splitter.kube import paths
 from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.listed import Reader
-from splitter.kube.volumes import reach_of, taken_claims
+from splitter.kube.volumes import reach_of, shared_reach, taken_claims
 from splitter.kube.workload_autoscalers import Autoscaler
 
 _ONE_POD = "ReadWriteOncePod"
@@ -36,7 +36,7 @@ async def look_around(
 ) -> RelatedObjects:
     """Return what may prevent a split. Raises ApiError when the API server does not answer.
 
-    `nodes` are all that there are: where the volumes of a StatefulSet can be attached depends on them.
+    `nodes` are all that there are: where its volumes can be attached depends on them.
     `twins_seen` are the names of its twins that a watch has brought: those are ours, and not asked for.
     `annotations` are its namespace's.
     """
@@ -58,6 +58,7 @@ async def look_around(
         else "",
         unplaceable=await _unplaceable(client, key.namespace) if source.stateful is not None else "",
         reach=await reach_of(client, source, nodes),
+        shared_reach=await shared_reach(client, source, nodes),
         one_node_claim=await _one_node_claim(client, key.namespace, source),
     )
 

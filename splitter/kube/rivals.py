@@ -2,7 +2,7 @@
 
 A controller adopts each pod without an owner that its selector takes, and ends what it has too many of.
 ReplicaSets are in the cache already. The other kinds are listed only when pods are about to be let go; a list
-serves all workloads of its namespace for a moment. Source: H17, docs/adr/0094.
+serves all workloads of its namespace for a moment. Source: H82, docs/adr/0094.
 """
 
 import asyncio

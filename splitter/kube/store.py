@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from splitter.kube.parse.fields import UnreadableError
+from splitter.kube.parse.fields import UNREADABLE, UnreadableError
 from splitter.kube.records import Record
 
 logger = logging.getLogger("splitter.cache")
@@ -128,7 +128,7 @@ class Indexer(Generic[R]):
             record = self._parse(raw)
             keys = {name: index_key(record) for name, index_key in self._indexes.items()}
             hash(tuple(keys.values()))
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        except UNREADABLE as error:
             # One odd object of anybody's must not blind us to all others.
             self._complain(raw, error)
             return Reading(uid)

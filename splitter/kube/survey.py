@@ -15,12 +15,14 @@ from http import HTTPStatus
 import orjson
 
 from splitter.admission.placement import NAME as POLICY
+from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SPLIT
-from splitter.core.model import SourceView, seconds_between
+from splitter.core.model import Note, SourceView, seconds_between
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.nodes.facts import Health
+from splitter.core.reasons import Reason
 from splitter.core.suggestion import Candidate, Sight, notice_of
 from splitter.kube import parse, paths
 from splitter.kube.cache import Cache
@@ -34,6 +36,8 @@ from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 _HIDDEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED})
 # How old the lists of autoscalers may be: as old as this look.
 _ANY_AGE_S = 0.0
+# What a template set makes of a workload is not looked at: each is taken with what splitter adds by default.
+_UNRENDERED = Note(Reason.TEMPLATE_INVALID, "no twins are rendered here", quiet=True)
 _NOT_INSTALLED = "splitter is not installed in this cluster: a label does nothing until it is"
 
 Take = Callable[[Json], object]
@@ -61,13 +65,14 @@ async def survey(
     wanted: Callable[[Key], bool],
     now: datetime,
     tell: Tell = lambda _stage, _share: None,
+    reservations: ReservationRules | None = None,
 ) -> Survey:
     """Read all workloads without the label; `tell` is called with the progress.
 
     `namespaces`: where to look; none means all. Raises ApiError: 404 for a namespace that is not there, 403
     where Deployments may not be listed, 0 when nobody answers.
     """
-    looking = _Look(client, cache, namespaces, tell)
+    looking = _Look(client, cache, namespaces, tell, reservations)
     await looking.read()
     candidates = await looking.candidates(wanted, now)
     spot = [
@@ -85,11 +90,19 @@ async def survey(
 class _Look:
     """One look: the lists, and what was not shown."""
 
-    def __init__(self, client: Client, cache: Cache, namespaces: Sequence[str], tell: Tell) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        namespaces: Sequence[str],
+        tell: Tell,
+        reservations: ReservationRules | None,
+    ) -> None:
         self._client = client
         self._cache = cache
         self._namespaces = namespaces
         self._tell = tell
+        self._reservations = reservations
         self._listed = Listed(client)
         self._budgets: defaultdict[str, list[BudgetView]] = defaultdict(list)
         self._requests: dict[Key, dict[str, int]] = {}
@@ -136,7 +149,6 @@ class _Look:
                 await self._keep(
                     paths.claims(namespace), "volumes that only one node may mount are not found"
                 )
-        if templates:
             await self._keep(paths.VOLUMES, "where volumes can be attached is not known")
         if any(view.stateful is not None for view in sources):
             await self._see_policy()
@@ -146,7 +158,8 @@ class _Look:
     ) -> list[tuple[Candidate, SourceView]]:
         """Return what was found of each workload that has no label."""
         cache = self._cache
-        observer, scaling = Observer(self._listed, cache), WorkloadAutoscalers(self._listed)
+        observer = Observer(self._listed, cache, self._reservations)
+        scaling = WorkloadAutoscalers(self._listed)
         sources = [record.view for record in cache.sources.values() if _is_free(record.view)]
         chosen = sorted((view for view in sources if wanted(view.key)), key=lambda view: str(view.key))
         candidates = []
@@ -159,7 +172,7 @@ class _Look:
             who = (one.who for one in aimed if (one.kind, one.aim) == (view.key.kind, view.key.name))
             requests = self._requests.get(view.key, {})
             candidate = Candidate(
-                observed=await observer.observe(view.key, now),
+                observed=observer.with_pools(await observer.observe(view.key, now), _UNRENDERED),
                 cpu_m=requests.get("cpu", 0),
                 memory_bytes=requests.get("memory", 0),
                 budgets=tuple(self._budgets_of(view)),

@@ -1,4 +1,4 @@
-"""Finds where the volumes of a StatefulSet's members can be attached, and foreign claims of twins.
+"""Finds where the volumes of a workload can be attached, and foreign claims of twins.
 
 `related_objects` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a
 volume without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
@@ -41,6 +41,12 @@ async def reach_of(client: Reader, source: SourceView, nodes: Sequence[NodeState
     ordinals = range(stateful.first_ordinal, stateful.first_ordinal + source.replicas)
     by_ordinal = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
     return {ordinal: reach for ordinal, reach in by_ordinal.items() if reach != Reach()}
+
+
+async def shared_reach(client: Reader, source: SourceView, nodes: Sequence[NodeState]) -> Reach:
+    """Return where the volumes can be attached that all replicas mount. Raises ApiError without an answer."""
+    volumes = [await _volume(client, source, claim) for claim in source.claims]
+    return _reach([volume for volume in volumes if volume is not None], nodes)
 
 
 async def taken_claims(

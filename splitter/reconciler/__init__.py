@@ -18,7 +18,7 @@ from http import HTTPStatus
 from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod
 from splitter.core.conditions import objection_to
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Pool, Rendered
+from splitter.core.model import Note, Observation
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal
 from splitter.core.plan import (
@@ -27,10 +27,7 @@ from splitter.core.plan import (
     Rules,
     as_written,
     begins,
-    half_rolled,
-    held_back,
     remembered,
-    rolls,
     unseen,
 )
 from splitter.core.planner import plan, policy_in_force
@@ -46,6 +43,7 @@ from splitter.reconciler.events import EventRecorder
 from splitter.reconciler.losses import Losses, can_wait
 from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.rehearsals import Rehearsals
 from splitter.reconciler.relief import HotNodesWatch, Unwatched, with_move_written
 from splitter.reconciler.rendering import Rendering
 from splitter.reconciler.status_writer import StatusWriter
@@ -102,9 +100,9 @@ class Reconciler:
         self._recorder = EventRecorder(writer, queue.calm)
         self._validation = TemplateValidation(renderer, self._recorder)
         self.validate_template_set = self._validation.validate_template_set
-        self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
         self._others = Others(rules.max_concurrent_moves, time.monotonic, queue.ranking)
+        self._rehearsals = Rehearsals(writer, rules, self._others.moving)
         self._losses = Losses(time.monotonic)
         self._relief = relief or Unwatched()
         for key in moving:
@@ -160,6 +158,7 @@ class Reconciler:
             restarts=self._restarts.get(key, ()),
             hot_nodes=self._relief.view(key),
         )
+        observed = self._rehearsals.known(observed)
         in_force = policy_in_force(observed, self._rules.defaults)
         self._queue.ranking.saw(observed, in_force.policy)
         decided = await self._decided(observed, in_force)
@@ -225,32 +224,17 @@ class Reconciler:
         """Return what to do, after a dry run if new. While twins are rendered only a loss is answered."""
         key = observed.key
         twins = await self._rendering.twins_in_time(observed, in_force.policy)
+        if twins is not None:
+            observed = self._observer.with_pools(observed, twins)
         planned = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
         if twins is None:
             planned = as_written(replace(planned, actions=planned.urgent), observed, planned.raises)
             return (observed, planned) if planned.raises else None
-        if isinstance(twins, Mapping) and begins(planned):
-            denied = await self._writer.dry_run(observed, twins)
-            observed = replace(observed, denied=denied, others_moving=self._others.moving(key))
-            planned = plan(observed, in_force, twins, self._rules)
-        elif isinstance(twins, Mapping) and self._needs_dry_run(observed, twins, planned):
-            denied = await self._writer.dry_run_roll(observed, twins)
-            planned = planned if denied is None else held_back(planned, denied, self._rules.look_again_s)
-            self._acceptable[key] = _hashes(twins) if denied is None else ()
+        if isinstance(twins, Mapping):
+            observed, planned = await self._rehearsals.rehearsed(observed, in_force, twins, planned)
         if (failing := self._views.failing_for(key.namespace)) is not None:
             planned = unseen(planned, observed, f"{failing.path} cannot be followed: {failing.error}")
         return observed, planned
-
-    def _needs_dry_run(self, observed: Observation, twins: Mapping[Pool, Rendered], planned: Plan) -> bool:
-        """Whether nobody knows yet if the API server takes twins that are rolled now, or wait for a rollout.
-
-        Before the first twin of a roll it is asked anew, whenever it was asked last. The author of a template
-        set is told at once; the user whose rollout it would hold may come weeks later.
-        """
-        known = self._acceptable.get(observed.key) == _hashes(twins)
-        if rolls(planned):
-            return not (known and half_rolled(observed, twins))
-        return planned.verdict.cause is VerdictCause.NEXT_ROLLOUT and not known
 
     def _goes_on(self, observed: Observation, planned: Plan, error: ApiError) -> bool:
         """Whether a write that was refused is no failure: a hint, or an eviction that a budget holds up."""
@@ -301,7 +285,7 @@ class Reconciler:
         why = objection.reason.value if objection is not None and observed.source is not None else ""
         metrics.workloads.refuse(observed.key, why)
         if observed.source is None:
-            self._acceptable.pop(observed.key, None)
+            self._rehearsals.forget(observed.key)
             self._refused.pop(observed.key, None)
             self._restarts.pop(observed.key, None)
             metrics.workloads.forget(observed.key)
@@ -317,7 +301,7 @@ class Reconciler:
         objections = (planned.objection,) if planned.objection is not None else ()
         is_done = planned.actions and objection is not planned.verdict
         done, stands = (planned.notes, ()) if is_done else ((), planned.notes)
-        still_true = (*stands, *planned.troubles, *planned.advice, *objections, *problems)
+        still_true = (*stands, *planned.troubles, *planned.barred, *planned.advice, *objections, *problems)
         return self._recorder.tell(observed.source, observed.now, done, still_true)
 
     def _tell_moves(self, observed: Observation, planned: Plan, written: Sequence[Action]) -> None:
@@ -382,10 +366,6 @@ class Reconciler:
             one.replicas - one.was for one in planned.raises if spot is not None and one.name == spot.name
         )
         self._others.reserve_spot(key, raised, observed.fit_spot)
-
-
-def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:
-    return tuple(twins[pool].hash for pool in Pool)
 
 
 def _ends(planned: Plan) -> int:

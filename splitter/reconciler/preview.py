@@ -20,9 +20,10 @@ from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.kube.cache import Cache
 from splitter.kube.client import Allowing, Client
-from splitter.kube.dry_run import dry_run, lacks_rights
+from splitter.kube.dry_run import dry_run
 from splitter.kube.observe import Observer
 from splitter.kube.paths import NAMESPACES, workload
+from splitter.kube.rehearsal import lacks_rights
 from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
 
@@ -70,14 +71,15 @@ async def preview(
         twins = await rendering.twins_of(observed, in_force.policy)
         if renderer.template_set(in_force.policy.template_set) is None and cache.template_sets.unread:
             twins = _unreadable(in_force.policy.template_set, cache.template_sets.unread)
+        observed = observer.with_pools(observed, twins)
         planned = plan(observed, in_force, twins, rules)
         without_dry_run = ""
         if isinstance(twins, Mapping) and begins(planned):
-            denied = await dry_run(client, observed, twins)
-            if denied is not None and lacks_rights(denied):
-                without_dry_run = denied.message
+            said = await dry_run(client, observed, twins)
+            if said.denied is not None and lacks_rights(said.denied):
+                without_dry_run = said.denied.message
             else:
-                observed = replace(observed, denied=denied)
+                observed = replace(observed, denied=said.denied, additions=said.added)
                 planned = plan(observed, in_force, twins, rules)
         previews.append(Preview(observed, in_force, planned, without_dry_run, supposed))
     return previews

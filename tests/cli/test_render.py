@@ -236,6 +236,16 @@ class TestOtherDocuments:
         code, twins, _ = render(text, "--annotation", "mode=twins")
         assert (code, len(twins)) == (0, 2)
 
+    def test_are_read_as_kubectl_reads_them(self) -> None:
+        """A definition of a kind with `- =` beside it; words that look like times, numbers and booleans."""
+        other = "kind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {enum: [=, '!=', =~]}\n"
+        pods = DEPLOYMENT.replace("image: web:1", "image: web:1, args: [--from, 12:30]")
+        pods = pods.replace("{labels: {app: web}", '{labels: {app: web, sha: "81111e1", opted: "y"}')
+        invoked = RUN.invoke(app, ["render", "-f", "-", "--pool", "spot"], input=f"{other}---\n{pods}")
+        assert invoked.exit_code == 0
+        for line in ("sha: '81111e1'", "opted: 'y'", "- '12:30'"):
+            assert f" {line}\n" in invoked.stdout
+
     def test_may_be_a_list(self) -> None:
         """What `kubectl get -o yaml` prints; a twin is not split again."""
         twin = DEPLOYMENT.replace("  name: web\n", "  name: web-spot\n  labels: {splitter.io/split: twin}\n")
@@ -271,6 +281,40 @@ class TestRefusals:
         assert (code, twins) == (1, [])
         assert said.splitlines()[-1].startswith("splitter render: standard input")
         assert sentence in said
+
+    @pytest.mark.parametrize(
+        ("was", "now", "sentence"),
+        [
+            (
+                "  selector: {matchLabels: {app: web}}\n",
+                "",
+                "has no spec.selector, which the API server requires",
+            ),
+            (
+                "{containers: [{name: web, image: web:1}]}",
+                "{}",
+                "has no spec.template.spec.containers, which",
+            ),
+            (", image: web:1", "", "has no spec.template.spec.containers[0].image, which"),
+            (
+                "{matchLabels: {app: web}}",
+                "{matchLabels: {app: shop}}",
+                "selects pods by app=shop, which spec",
+            ),
+            (
+                "{labels: {app: web}",
+                "{labels: {app: web, sha: 81111e1}",
+                "says 811110 at spec.template.metadata",
+            ),
+        ],
+    )
+    def test_name_what_is_missing(self, was: str, now: str, sentence: str) -> None:
+        """A patch, or what the API server would not take either: it is no fault of a template."""
+        code, twins, said = render(f"{SERVICE}---\n{DEPLOYMENT.replace(was, now)}")
+        assert (code, twins) == (1, [])
+        assert f"splitter render: standard input, line 5: Deployment web {sentence}" in said
+        assert ("Is it a patch?" in said) is sentence.startswith("has no")
+        assert "TemplateInvalid" not in said
 
     def test_name_every_bad_annotation(self) -> None:
         """Two faults, two lines; one on the command line has none."""

@@ -149,11 +149,25 @@ class TestTheAnswer:
         assert named(answer)["web"]["wanted"] == {"onDemand": 0, "spot": 6}
 
     def test_says_where_there_is_no_spot(self, world: World) -> None:
-        """Nothing could move."""
+        """Nothing could move: that is said first, with the setting."""
         world.objects["/api/v1/nodes"].clear()
         world.add_nodes(spot=0)
         world.add_deployment("web")
-        assert "No node is spot capacity now" in suggest("-n", "shop").stdout
+        first = suggest("-n", "shop").stdout.splitlines()[0]
+        assert first.startswith("! no node of the cluster is recognised as spot (")
+        assert "spot_selectors" in first
+
+    def test_promises_nothing_where_a_pool_takes_no_replica(self, world: World) -> None:
+        """Pinned to spot it is refused; what the nodes of now do not take has a warning and no figures."""
+        for name, selector in (("pinned", {"karpenter.sh/capacity-type": "spot"}), ("ssd", {"disk": "ssd"})):
+            labels = {"app": name}
+            pod = {"containers": [{"name": "web"}], "nodeSelector": selector}
+            world.add_deployment(name, spec={"template": {"metadata": {"labels": labels}, "spec": pod}})
+        found_by = named(reported())
+        assert (found_by["pinned"]["refused"], found_by["pinned"]["reason"]) == (True, "CoverImpossible")
+        assert found_by["pinned"]["savingPercent"] is None
+        assert (found_by["ssd"]["refused"], found_by["ssd"]["savingPercent"]) == (False, None)
+        assert "cover is impossible with the nodes that there are" in found_by["ssd"]["advice"][0]
 
     def test_is_of_what_is_chosen(self, world: World) -> None:
         """-n looks at one namespace, -A at all, and names them."""

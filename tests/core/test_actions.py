@@ -26,7 +26,7 @@ def scale(was: int, replicas: int) -> Scale:
         (scale(3, 5), True, True),
         (scale(5, 5), False, False),
         (scale(5, 3), False, False),
-        (AdoptPods("web-spot-1", Pool.SPOT, ("1",), 3, 4, None), False, True),
+        (AdoptPods("web-spot-1", Pool.SPOT, ("1",), None), False, True),
         (SetBudget("web-guard", 5, raised=True), False, False),
         (DeleteSplit(), False, False),
     ],

@@ -11,7 +11,7 @@ from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Observation, Pool
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status import Condition
 
 BALANCED = Note(Reason.BALANCED, "all is where it should be")
@@ -59,6 +59,7 @@ class TestWhatHolds:
             "Ready": "True",
             "PodsHealthy": "True",
             "Progressing": "False",
+            "PoolsFit": "True",
             "SpotAvailable": "True",
             "Conflict": "False",
         }
@@ -74,6 +75,18 @@ class TestWhatHolds:
         assert said(result["SpotAvailable"]) == (
             *("False", "ImagePullFailed"),
             "0 of 2 wanted spot replicas are available",
+        )
+
+    def test_a_pool_that_takes_no_replica(self) -> None:
+        """Is false where it is certain, and unknown where other nodes may come."""
+        certain = Note(Reason.COVER_IMPOSSIBLE, "Not by its template.", warning=True)
+        by_nodes = Note(Reason.SPOT_IMPOSSIBLE, "Not now.", cause=VerdictCause.BY_NODES)
+        both = made_of(steady(barred=(certain, by_nodes)))["PoolsFit"]
+        assert said(both) == ("False", "CoverImpossible", "Not by its template. Not now.")
+        assert said(made_of(steady(barred=(by_nodes,)))["PoolsFit"]) == (
+            "Unknown",
+            "SpotImpossible",
+            "Not now.",
         )
 
     def test_troubles_of_the_other_twin(self) -> None:

@@ -1,10 +1,11 @@
 """Which fields of a twin are new: paths, and never what stands there."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from splitter.core.drift import changed_fields, overwritten
+from splitter.core.drift import changed_fields, missing, overwritten
 from splitter.core.keyed import Edit
 from splitter.core.model import Rendered
 
@@ -146,3 +147,25 @@ class TestOverwritten:
             Edit(("spec", "containers", self.WEB, "image", "below"), "nothing"),
         ]
         assert overwritten(added, self.OURS) == ()
+
+    def test_a_restart(self) -> None:
+        """A restart by annotation replaces the pods once; putting it back would replace them again."""
+        restarted = "kubectl.kubernetes.io/restartedAt"
+        ours = Rendered(json.dumps({"metadata": {"annotations": {restarted: "then"}}}), "1")
+        assert overwritten([Edit(("metadata", "annotations", restarted), "now")], ours) == ()
+        assert missing([("metadata", "annotations", restarted)], ours) == ()
+
+    def test_a_whole_list(self) -> None:
+        """Beside what we say a list or map has the server's defaults; another item is another value."""
+        ours = rendered(tolerations=[{"key": "a"}], command=["run", "fast"])
+        same = Edit(("spec", "tolerations"), [{"key": "a", "operator": "Equal"}])
+        assert overwritten([same, Edit(("spec", "command"), ["run", "fast"])], ours) == ()
+        assert overwritten([Edit(("spec", "command"), ["run"])], ours) == ("spec.command",)
+        assert overwritten([replace(same, value=[{"key": "b"}])], ours) == ("spec.tolerations",)
+
+
+def test_what_is_missing() -> None:
+    """What was removed and the templates render, a finalizer too; what the source has dropped is none."""
+    ours = Rendered(json.dumps({"metadata": {"finalizers": ["example.com/a"]}, "spec": {"a": 1}}), "1")
+    paths = [("spec", "a"), ("spec", "b"), ("metadata", "finalizers", '"example.com/a"')]
+    assert missing(paths, ours) == ("metadata.finalizers.*", "spec.a")

@@ -185,6 +185,13 @@ class TestRaised:
         assert budgets(planned(at_rest(ready=5, budgets=raised))) == []
         assert budgets(planned(at_rest(budgets=raised))) == [N - 1]
 
+    def test_does_not_stay_for_one_in_trouble(self) -> None:
+        """Nobody knows when it will be ready, and no node goes any more."""
+        raised = (replace(OURS, min_available=N),)
+        ill = pod("ill", ready=False, trouble=Trouble(Reason.CRASH_LOOPING, "exit code 1"))
+        seen = at_rest(ready=5, budgets=raised)
+        assert budgets(planned(replace(seen, spot=twin(Pool.SPOT, (*pods(5), ill))))) == [N - 1]
+
     def test_lets_go_of_who_has_to_end_now(self) -> None:
         """By the deadline of its node, less what it needs to end."""
         late = doomed("late", deadline=ago(-20), termination_s=30)
@@ -599,6 +606,12 @@ class TestElsewhere:
         seen = replace(at_rest(ready=4), replica_sets=(intruder(),))
         assert [one.name for one in planned(seen).raises] == ["web-spot"]
         assert budgets(planned(seen)) == [N - 3]
+
+    def test_labelled_already(self) -> None:
+        """In a disturbed take-over: the budget selects those, so they do not lower it."""
+        labelled = tuple(replace(one, born=Pool.SPOT) for one in pods(2))
+        seen = replace(at_rest(ready=4), replica_sets=(replace(intruder(), pods=labelled),))
+        assert budgets(planned(seen)) == []
 
     def test_who_is_about_to_go(self) -> None:
         """They stand for nobody any more: the budget is raised before they are scaled down."""

@@ -20,6 +20,7 @@ from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Attachment, Observation, Pool, SourceView
 from splitter.core.names import Key
+from splitter.core.nodes.pools import Barrier, PoolFit
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
@@ -52,6 +53,18 @@ class TestGone:
 
 class TestRunning:
     """While it is ours."""
+
+    def test_a_template_that_no_on_demand_node_takes_is_not_rolled_out(self) -> None:
+        """The twins keep the last one, which a loss can be covered with; counts go on."""
+        pinned = PoolFit(on_demand=Barrier("nodeSelector x=spot", certain=True))
+        assert kinds(planned(at_rest(), template="v2")) == [ApplyTwin]
+        held = planned(at_rest(pools=pinned), template="v2", look_again_s=7.0)
+        assert (held.actions, held.state, held.verdict.reason) == ((), State.HELD, Reason.COVER_IMPOSSIBLE)
+        assert held.verdict.message.endswith("Until then the twins keep the template that they have")
+        assert held.requeue_after_s == 7.0
+        assert held.objection is not None, "it would be refused today"
+        lost = at_rest(pools=pinned, spot=twin(Pool.SPOT, pods(2, lost=4)))
+        assert Scale in kinds(planned(lost, template="v2"))
 
     def test_at_rest_nothing_is_written(self) -> None:
         """A steady state is a fixed point."""

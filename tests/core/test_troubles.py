@@ -10,8 +10,8 @@ from splitter.core.actions import DeleteTwin
 from splitter.core.handover import Step
 from splitter.core.model import Attachment, NodeStatus, Note, Observation, PodView, Pool, Trouble
 from splitter.core.plan import Plan
-from splitter.core.reasons import Reason, State
-from splitter.core.troubles import troubles, with_troubles
+from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.troubles import troubles, with_barriers, with_troubles
 
 GRACE_S = 180.0
 IMAGE = Trouble(Reason.IMAGE_PULL_FAILED, '"web:2": not found')
@@ -40,6 +40,44 @@ def spot(*of: PodView, **fields: Any) -> Observation:  # noqa: ANN401 (fields of
 def said(observed: Observation) -> list[str]:
     """Return what is said, with its reason."""
     return [f"{note.reason}: {note.message}" for note in troubles(observed, GRACE_S)]
+
+
+class TestPoolsThatTakeNoReplica:
+    """What keeps replicas out of a pool is said first, where nothing is written."""
+
+    CERTAIN = Note(Reason.COVER_IMPOSSIBLE, "cover is impossible", warning=True)
+    BY_NODES = Note(Reason.COVER_IMPOSSIBLE, "not by these nodes", warning=True, cause=VerdictCause.BY_NODES)
+    UNSEEN = Note(Reason.SPOT_UNSEEN, "no node is spot", warning=True, cause=VerdictCause.BY_NODES)
+    SHORT = Plan(Step.RUN, State.HELD, Note(Reason.SPOT_SHORT, "spot has placed 0 of 6"))
+
+    def test_what_is_certain(self) -> None:
+        """It is Held: whoever waits for Steady is not told that all is well."""
+        said = with_barriers(BALANCED, [self.CERTAIN], 60.0)
+        assert (said.state, said.verdict.reason) == (State.HELD, Reason.COVER_IMPOSSIBLE)
+        assert said.verdict.message == "cover is impossible (4 and 6, as wanted)"
+        assert (said.barred, said.requeue_after_s) == ((self.CERTAIN,), 60.0)
+
+    def test_what_the_nodes_of_now_say(self) -> None:
+        """A warning that stays, beside a verdict that holds; it is looked at again, as no event will tell."""
+        said = with_barriers(BALANCED, [self.BY_NODES], 60.0)
+        assert (said.state, said.verdict) == (State.STEADY, BALANCED.verdict)
+        assert (said.barred, said.requeue_after_s) == ((self.BY_NODES,), 60.0)
+
+    def test_no_spot_node(self) -> None:
+        """It goes before the shortage that follows from it, and before all else."""
+        said = with_barriers(self.SHORT, [self.BY_NODES], 60.0, self.UNSEEN)
+        assert said.verdict.message == "no node is spot (spot has placed 0 of 6)"
+        assert said.barred == (self.UNSEEN, self.BY_NODES)
+        assert with_barriers(BALANCED, [], 60.0, self.UNSEEN).verdict == BALANCED.verdict
+
+    def test_what_is_written_keeps_its_sentence(self) -> None:
+        """A move is told as it is."""
+        moving = replace(self.SHORT, actions=(DeleteTwin("web-spot", "uid"),))
+        assert with_barriers(moving, [self.CERTAIN], 60.0).verdict == self.SHORT.verdict
+
+    def test_nothing_is_in_the_way(self) -> None:
+        """Nothing is said, and no look is due."""
+        assert with_barriers(BALANCED, [], 60.0) == BALANCED
 
 
 class TestSentences:

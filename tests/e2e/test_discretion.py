@@ -82,7 +82,7 @@ def test_an_edit_is_told_by_its_fields(split_shop: Shop) -> None:
     shop = split_shop
     shop.kubectl("set", "env", "deployment/web-spot", f"{VARIABLE['name']}={PLANTED}-by-hand")
     field = f"spec.template.spec.containers.web.env.{VARIABLE['name']}.value"
-    shop.reported("Drift", f"somebody edited web-spot ({field}); put back")
+    shop.reported("Drift", f"another client edited web-spot ({field}); put back")
     shop.wait_split(on_demand=1, spot=REPLICAS - 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 from e2e.support.controller import Controller
 from e2e.support.database import BY_TWINS, Database
 from e2e.support.shop import JsonObject, Shape, Shop
-from splitter.sandbox import ApiError
+from splitter.sandbox import ApiError, PatchKind
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.nodes import NODES
 
@@ -41,6 +41,13 @@ def under(shop: Shop) -> list[str]:
 def uncordon(shop: Shop, node: str) -> None:
     """Take a node back, as `kubectl uncordon` does."""
     shop.sandbox.api.patch(f"{NODES}/{node}", {"spec": {"unschedulable": None}})
+
+
+def fail(shop: Shop, name: str) -> None:
+    """Have a pod become unready, and stay so."""
+    conditions = [{"type": one, "status": "False"} for one in ("Ready", "ContainersReady")]
+    path = f"/api/v1/namespaces/{shop.namespace}/pods/{name}/status"
+    shop.sandbox.api.patch(path, {"status": {"conditions": conditions}}, kind=PatchKind.STRATEGIC)
 
 
 @pytest.fixture
@@ -78,6 +85,25 @@ class TestDrain:
                 shop.wait_split(on_demand=2, spot=2)
             assert watched.lowest() >= least
         shop.until(lambda: keeps(shop) == rest, "the guard to be at rest")
+
+    @pytest.mark.usefixtures("usable")
+    @pytest.mark.parametrize("evictions", ["one-at-a-time", "surge-first"])
+    def test_beside_a_replica_that_is_broken(self, shop: Shop, evictions: str) -> None:
+        """Each drain ends, after the replacements, and the Split names whom nobody waits for."""
+        split(shop, **{"splitter.io/evictions": evictions})
+        shop.until(lambda: keeps(shop) is not None, "the guard")
+        spot = (pod for pod in shop.pods() if pod["metadata"]["labels"]["splitter.io/pool"] == "spot")
+        broken = next(spot)["metadata"]["name"]
+        fail(shop, broken)
+        first, *others = [node for node in under(shop) if node.startswith("on-demand")]
+        with shop.watch() as watched:
+            shop.sandbox.kubectl("cordon", first)
+            shop.until(lambda: keeps(shop) == N - 1, "the guard to keep one fewer")
+            shop.until(lambda: f"for {broken} (NotReady)" in shop.status().get("guard", ""), "it to be named")
+            for node in (first, *others):
+                shop.sandbox.kubectl("drain", node, *DRAIN)
+                uncordon(shop, node)
+            assert watched.lowest() >= N - 1
 
     @pytest.mark.usefixtures("usable")
     @pytest.mark.parametrize("base", [0, 1])

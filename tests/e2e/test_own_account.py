@@ -80,6 +80,11 @@ class Stage:
         query = {"dryRun": "All", "fieldManager": "splitter"}
         self.account.request("PATCH", self.path(kind, name), body=body, query=query, content_type=how)
 
+    def patch_for_good(self, kind: str, name: str, body: object, how: PatchKind = PatchKind.MERGE) -> None:
+        """Try to patch, and not in a dry run."""
+        query = {"fieldManager": "splitter"}
+        self.account.request("PATCH", self.path(kind, name), body=body, query=query, content_type=how)
+
     def put(self, kind: str, name: str, body: JsonObject) -> None:
         """Try to replace."""
         self.account.request("PUT", self.path(kind, name), body=body, query={"dryRun": "All"})
@@ -496,6 +501,18 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         lambda s: s.patch("pods", "{pod}", metadata(labels={"pod-template-hash": "evil"})),
     ),
     "annotate a pod": (ONLY_COST, lambda s: s.patch("pods", "{pod}", metadata(annotations={"a": "b"}))),
+    "take the owner off a pod": (
+        ONLY_COST,
+        lambda s: s.patch_for_good("pods", "{pod}", owner_off(s), STRATEGIC),
+    ),
+    "give a pod another owner in a dry run": (
+        ONLY_COST,
+        lambda s: s.patch("pods", "{pod}", metadata(ownerReferences=[_owner("plain")])),
+    ),
+    "relabel a pod whose owner is taken off in a dry run": (
+        ONLY_COST,
+        lambda s: s.patch("pods", "{pod}", metadata(ownerReferences=None, labels={"app": "evil"})),
+    ),
     "put a finalizer on a pod": (
         ONLY_COST,
         lambda s: s.patch("pods", "{pod}", metadata(finalizers=["splitter.io/keep"])),
@@ -537,6 +554,13 @@ def adopting_like(stage: Stage, name: str = "plain-1", **owned: object) -> JsonO
     owner = {**_owner("plain"), **owned}
     named = {"name": name, "labels": raw["metadata"]["labels"], "ownerReferences": [owner]}
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": named, "spec": raw["spec"]}
+
+
+def owner_off(stage: Stage) -> JsonObject:
+    """Return what the garbage collector sends when a ReplicaSet goes and its pods stay."""
+    raw = stage.read("pods", "{pod}")["metadata"]
+    [owner] = raw["ownerReferences"]
+    return metadata(ownerReferences=[{"$patch": "delete", "uid": owner["uid"]}], uid=raw["uid"])
 
 
 def labelled(body: JsonObject, value: str) -> JsonObject:
@@ -622,6 +646,7 @@ class TestAttempts:
         retried: JsonObject = {"splitter.io/retried": "2026-01-05T10:00:00+00:00"}
         stage.patch("replicasets", "{attached}", metadata(annotations=retried))
         stage.delete("replicasets", "{attached}", **orphaning(stage, "{attached}"))
+        stage.patch("pods", "{pod}", owner_off(stage), STRATEGIC)
         stage.create("replicasets", adopting_like(stage))
         stage.create("replicasets", labelled(adopting_like(stage), "enabled"))  # as its template has it
         stage.patch("deployments", "web-spot", {"spec": {"paused": True}})

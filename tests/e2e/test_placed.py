@@ -168,6 +168,47 @@ def test_a_node_that_registers_anew_keeps_its_members(
     assert placed.node_of(0) == node
 
 
+def test_a_cordon_while_a_lower_ordinal_is_ill(db: Placed, fleet: Fleet) -> None:
+    """OrderedReady would not make the higher one again: it stays, and the Split says which one hinders it.
+
+    When its node is to end, it goes so late that it would be lost anyway.
+    """
+    db.create(5, ordered=True)
+    db.label()
+    db.wait_placed([0, 1, 2], [3, 4])
+    uids, node = db.uids(), db.node_of(4)
+    db.falls_ill(1)
+    fleet.notice(node, Notice.CORDON)
+    db.tells("db-1 is not ready, and the StatefulSet controller (OrderedReady) would not make db-4 again")
+    db.shop.wait_posted()
+    assert db.uids() == uids
+    fleet.notice(node, Notice.CONDITION, deadline_s=45)
+    db.tells("so that it ends before its node does")
+    assert db.uids() == uids
+    db.shop.until(lambda: "db-4" not in db.uids(), "its end")
+    db.recovers(1)
+    db.shop.until(lambda: db.pools().get(4) == "on-demand", "it to be made again")
+
+
+def test_a_cordon_without_room(placed: Placed, fleet: Fleet) -> None:
+    """On-demand is full: none is evicted. Drained, one starts on other spot; with room, the rest move."""
+    shop, uids, full = placed.shop, placed.uids(), fleet.names("on-demand")
+    shop.kubectl("taint", "nodes", *full, "full=:NoSchedule")
+    try:
+        for node in {placed.node_of(3), placed.node_of(4)}:
+            fleet.notice(node, Notice.CORDON)
+        placed.says("WaitingForRoom", "no node has had room since")
+        shop.wait_posted()
+        assert placed.uids() == uids
+        shop.kubectl("delete", "pod", "db-4")
+        shop.until(lambda: placed.pools().get(4) == "spot", "the drained one to start on another spot node")
+    finally:
+        shop.kubectl("taint", "nodes", *full, "full-")
+    with placed.watch() as watched:
+        shop.until(lambda: placed.pools().get(3) == "on-demand", "the other to move")
+        assert watched.lowest() >= 4
+
+
 def test_flapping(placed: Placed, fleet: Fleet) -> None:
     """Spot goes and comes again and again: never under 3, and those on on-demand never restart."""
     uids = placed.uids()

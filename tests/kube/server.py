@@ -79,6 +79,17 @@ def json(body: object, status: int = 200) -> Answer:
     return answer
 
 
+def echo(**fields: object) -> Answer:
+    """Answer with what was sent, and `fields` of its metadata, as an API server that changes nothing."""
+
+    async def answer(request: web.Request) -> web.Response:
+        body = orjson.loads(await request.read() or b"{}")
+        body["metadata"] = {**body.get("metadata", {}), **fields}
+        return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+    return answer
+
+
 def text(body: str, status: int = 200) -> Answer:
     """Answer with plain text, as a proxy in between may."""
 

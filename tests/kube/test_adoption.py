@@ -103,10 +103,13 @@ class TestAdopts:
         """Controlled by the live twin, with its template and our hash; it selects only pods of the pool."""
         labels = {"app": "web", **OURS}
         template = {"metadata": {"labels": labels}, "spec": {"containers": []}}
-        live = deployment("web-spot", {"selector": {"matchLabels": labels}, "template": template})
+        rolling = {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
+        spec = {"replicas": 4, "paused": True, "strategy": rolling, "template": template}
+        live = deployment("web-spot", {**spec, "selector": {"matchLabels": labels}})
         script = Script().then(json(live), json(replica_set("web-spot-5d9c")))
-        made = made_by(await done(script, AdoptPods("web-spot-5d9c", Pool.SPOT, ("5d9c",), 4, 6, None)))
+        made = made_by(await done(script, AdoptPods("web-spot-5d9c", Pool.SPOT, ("5d9c",), None)))
         assert made["spec"]["replicas"] == 4
+        assert list(made["metadata"]["annotations"].values()) == ["4", "6"]
         assert made["spec"]["selector"] == {"matchLabels": {**labels, "pod-template-hash": "5d9c"}}
         assert made["spec"]["template"]["metadata"]["labels"] == {**labels, "pod-template-hash": "5d9c"}
         [reference] = made["metadata"]["ownerReferences"]
@@ -116,6 +119,7 @@ class TestAdopts:
         """Nobody replaces a pod without an owner: each twin takes its own, whatever the other is told."""
         labels = {"app": "web", **OURS}
         spec = {
+            "paused": True,
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": []}},
         }
@@ -123,7 +127,7 @@ class TestAdopts:
         script = Script().then(
             json(deployment("web-on-demand", spec)), refused, json(deployment("web-spot", spec)), refused
         )
-        both = [AdoptPods(f"web-{pool}-5d9c", pool, ("5d9c",), 4, 6, None) for pool in Pool]
+        both = [AdoptPods(f"web-{pool}-5d9c", pool, ("5d9c",), None) for pool in Pool]
         seen = observation(
             source(manifest_json=MANIFEST), on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT)
         )
@@ -145,8 +149,9 @@ class TestAdopts:
                 }
             },
         )
-        script = Script().then(json(deployment()), json(kept), json(replica_set("web-5d9c")))
-        made = made_by(await done(script, AdoptPods("web-5d9c", None, ("5d9c", "7f6b"), 4, 6, "web-5d9c")))
+        live = deployment("web", {"replicas": 4, "paused": True})
+        script = Script().then(json(live), json(kept), json(replica_set("web-5d9c")))
+        made = made_by(await done(script, AdoptPods("web-5d9c", None, ("5d9c", "7f6b"), "web-5d9c")))
         assert made["spec"]["template"]["metadata"]["labels"] == {"app": "web", "pod-template-hash": "5d9c"}
         selector = made["spec"]["selector"]
         assert selector["matchLabels"] == {"app": "web"}
@@ -154,12 +159,23 @@ class TestAdopts:
             {"key": "pod-template-hash", "operator": "In", "values": ["5d9c", "7f6b"]}
         ]
         assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-web"
+        # N, and N + S of 25 %, however many pods there are: another number is a scaling to its controller.
+        assert made["spec"]["replicas"] == 4
+        assert list(made["metadata"]["annotations"].values())[-2:] == ["4", "5"]
+
+    @pytest.mark.parametrize("pool", [Pool.SPOT, None])
+    async def test_an_owner_that_was_resumed(self, pool: Pool | None) -> None:
+        """Its controller may have made a ReplicaSet of its own: what is there is looked at first."""
+        script = Script().then(json(deployment("web-spot" if pool else "web", {"replicas": 4})))
+        with pytest.raises(ApiError, match="was resumed"):
+            await done(script, AdoptPods("web-5d9c", pool, ("5d9c",), None))
+        assert [one.method for one in script.asked] == ["GET"]
 
     async def test_the_owner_is_gone(self) -> None:
         """Nothing is made for nobody: the pods would be the garbage collector's."""
         script = Script().then(refusal(404, "NotFound", "web-spot"))
         with pytest.raises(ApiError, match="web-spot"):
-            await done(script, AdoptPods("web-spot-5d9c", Pool.SPOT, ("5d9c",), 4, 6, None))
+            await done(script, AdoptPods("web-spot-5d9c", Pool.SPOT, ("5d9c",), None))
         assert len(script.asked) == 1
 
 

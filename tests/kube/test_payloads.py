@@ -50,7 +50,7 @@ class TestAdopting:
         labels = {"app": "web", "splitter.io/split": "enabled"}
         template = {"metadata": {"labels": labels}, "spec": {}}
         owner = {"metadata": {"name": "web", "uid": "u"}, "spec": {"selector": match, "template": template}}
-        made = adopting(source(), AdoptPods("web-h1", None, ("h1",), 2, 3, None), owner, owner)
+        made = adopting(source(), AdoptPods("web-h1", None, ("h1",), None), owner, owner)
         assert ("splitter.io/split" in made["metadata"]["labels"]) is kept
         assert made["spec"]["template"]["metadata"]["labels"] == {**labels, "pod-template-hash": "h1"}
 

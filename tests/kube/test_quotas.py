@@ -7,7 +7,7 @@ import pytest
 from splitter.core.relief.model import Amounts
 from splitter.kube.client import ApiError, Json
 from splitter.kube.paths import ResourcePath
-from splitter.kube.quotas import lacks_room
+from splitter.kube.quotas import lacks_objects, lacks_room
 
 REPLICA = Amounts(500.0, 1024.0**3)
 
@@ -83,3 +83,30 @@ async def test_before_its_status_is_written() -> None:
 async def test_what_cannot_be_read_leaves_no_room(items: object, error: ApiError | None, said: str) -> None:
     """It is said why."""
     assert said in await lacking(items, error)
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "left"),
+    [
+        ({"count/replicasets.apps": "5"}, {"count/replicasets.apps": "2"}, None),
+        ({"count/replicasets.apps": "4"}, {"count/replicasets.apps": "2"}, 2),
+        ({"count/replicasets.apps": "2"}, {"count/replicasets.apps": "7"}, 0),
+        ({"count/replicasets.apps": "2"}, {}, None),
+        ({"count/secrets": "2"}, {"count/secrets": "2"}, None),
+    ],
+)
+async def test_objects(hard: dict[str, str], used: dict[str, str], left: int | None) -> None:
+    """Three are needed together; what is not counted yet says nothing."""
+    served = Served([quota(hard, used)])
+    said = await lacks_objects(served, "shop", {"count/replicasets.apps": 3})  # type: ignore[arg-type]
+    assert said == (
+        ""
+        if left is None
+        else f"ResourceQuota small has room for {left} more of count/replicasets.apps, and 3 are needed"
+    )
+
+
+async def test_objects_without_the_right_to_ask() -> None:
+    """It is optional: each of them is asked for by itself."""
+    served = Served([], ApiError(403, "Forbidden", "no"))
+    assert not await lacks_objects(served, "shop", {"count/replicasets.apps": 3})  # type: ignore[arg-type]

@@ -20,7 +20,8 @@ from splitter.core.split_status import RebalanceState, Restart
 
 OD, WAITING = "od", ""
 SPOT = ("s0", "s1")
-UP, DOOMED, SILENT, GONE, ANEW = "up", "doomed", "silent", "gone", "anew"
+UP, DOOMED, CORDONED, SILENT, GONE, ANEW = "up", "doomed", "cordoned", "silent", "gone", "anew"
+LIVE = frozenset({UP, DOOMED, CORDONED})
 RESTARTS_AN_HOUR = 2  # fewer than by default, so that the bound is reached soon
 TUNING = Tuning(step_interval_s=0.0, fast_s=0.0, settle_s=0.0, restarts_per_hour=RESTARTS_AN_HOUR)
 
@@ -90,9 +91,7 @@ class World:
 
     def serves(self, result: Pod | None) -> bool:
         """Whether a member is ready on a node that has not gone."""
-        return (
-            result is not None and result.ready and not result.ending and self.node_of(result) in {UP, DOOMED}
-        )
+        return result is not None and result.ready and not result.ending and self.node_of(result) in LIVE
 
     @property
     def serving(self) -> int:
@@ -119,7 +118,7 @@ class Config:
     @property
     def is_ours_alone(self) -> bool:
         """Whether only spot fails: then a majority serves at every instant."""
-        return set(self.kinds) <= {"doom", "silence", "take", "full", "refuse", *_ANSWERS}
+        return set(self.kinds) <= {"doom", "cordon", "silence", "take", "full", "refuse", *_ANSWERS}
 
 
 # What the cluster may answer to what splitter does: with one of these the ends of an hour are counted.
@@ -138,11 +137,12 @@ def start(config: Config) -> World:
     return World(config.replicas, tuple(members), in_force=chosen, published=chosen, faults=config.faults)
 
 
-def seen(world: World) -> PlacementInput:
+def seen(world: World, config: Config) -> PlacementInput:
     """Return what splitter observes."""
     node_status = {
         UP: NodeStatus.SOUND,
         DOOMED: NodeStatus.DOOMED,
+        CORDONED: NodeStatus.DOOMED,
         SILENT: NodeStatus.LOST,
         GONE: NodeStatus.LOST,
         ANEW: NodeStatus.LOST,
@@ -159,6 +159,7 @@ def seen(world: World) -> PlacementInput:
             node=one.node or None,
             node_uid=one.node or None,
             on_spot=one.node in SPOT,
+            cordoned=world.node_of(one) == CORDONED,
             vanished=world.node_of(one) in {GONE, ANEW},
             successor="uid-anew" if world.node_of(one) == ANEW else "",
             terminating=one.ending,
@@ -186,6 +187,7 @@ def seen(world: World) -> PlacementInput:
         tuple(sorted(world.in_force)),
         surplus,  # type: ignore[arg-type]
         held,
+        ordered=config.ordered,
         rolling=f"{old} to go" if world.updating else "",
         blocked="no spot machine" if world.refused else "",
     )
@@ -196,7 +198,7 @@ def decided(world: World, config: Config) -> Placed:
     restarts = tuple(Restart(k, NOW, planned) for k, planned in world.ends)
     state = RebalanceState(yielded=world.yielded, restarts=restarts)
     counted = TUNING if config.is_counted else replace(TUNING, restarts_per_hour=10**6)
-    return place(seen(world), config.policy, state, counted)
+    return place(seen(world, config), config.policy, state, counted)
 
 
 def writes(world: World, config: Config) -> list[tuple[str, World]]:
@@ -230,7 +232,8 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         assert one is not None
         assert not one.ending
         before = now.serving
-        planned = world.node_of(one) == UP
+        _can_be_made_again(now, config, k, one)
+        planned = world.node_of(one) in {UP, CORDONED}
         if "late" in config.kinds and now.faults and now.late is None:
             lost = replace(now, late=k, faults=now.faults - 1)
             collected.append(
@@ -249,13 +252,29 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
     return collected
 
 
+def _can_be_made_again(world: World, config: Config, k: int, one: Pod) -> None:
+    """Judge an eviction by what the StatefulSet controller and the scheduler would do next.
+
+    No node of this world has a deadline, so none is lost in a moment anyway.
+    """
+    behind = [j for j in range(k) if not world.serves(world.pod(j))]
+    assert not (config.ordered and behind), f"db-{k} is not made again behind db-{behind[0]}"
+    stuck = [j for j, other in world.members if j != k and other.stuck and not other.ending]
+    assert not stuck, f"db-{k} was evicted while db-{stuck[0]} had no node"
+    held = world.held
+    if world.node_of(one) == CORDONED:
+        has_room = held is not None and (held.ordinal, held.node) == (k, OD)
+        assert has_room, f"db-{k} was evicted off a cordoned node, and no room is held for it"
+
+
 def _reserve(now: World, placed: Placed) -> Moves:
     """Yield what becomes of the placeholder in a reconcile."""
     held, wanted = now.held, placed.reservation
+    one = now.pod(held.ordinal) if held is not None else None
     if held is not None and held.failed:
         yield "delete the spent placeholder", replace(now, held=None)
-    elif held is not None and placed.evict is not None:
-        yield "give the room", replace(now, held=None)
+    elif held is not None and (one is None or one.ending) and now.node_of(held) == UP:
+        return  # the room of a member on its way
     elif held is not None and (wanted is None or (wanted.pool, wanted.ordinal) != (held.pool, held.ordinal)):
         yield "let the room go", replace(now, held=None)
     elif held is None and wanted is not None and placed.evict is None and not now.quota:
@@ -313,13 +332,13 @@ def _made(world: World, config: Config) -> Moves:
 def _lived(world: World, k: int, one: Pod) -> Moves:
     state = world.node_of(one)
     if one.ending:
-        if state in {UP, DOOMED}:
+        if state in LIVE:
             yield f"db-{k} ends", world.put(k, None)
     elif k >= world.replicas:
         yield f"db-{k} is scaled away", world.put(k, replace(one, ending=True))
     elif one.node == WAITING:
         yield from _scheduled(world, k, one)
-    elif not one.ready and state in {UP, DOOMED}:
+    elif not one.ready and state in LIVE:
         yield f"db-{k} is ready", world.put(k, replace(one, ready=True))
 
 
@@ -367,10 +386,8 @@ def faults(world: World, config: Config) -> Moves:
         return
     left = replace(world, faults=world.faults - 1)
     yield from _of_nodes(world, left, config)
-    if "crash" in config.kinds:
-        for k, one in world.members:
-            if one.ready:
-                yield f"db-{k} crashes", replace(left, crashed=True).put(k, replace(one, ready=False))
+    for k, one in world.members:
+        yield from _of_members(world, left, config, k, one)
     if "update" in config.kinds and not world.updating:
         old = tuple((k, replace(one, old=True)) for k, one in world.members)
         yield "an update begins", replace(left, members=old, updating=True, crashed=True)
@@ -379,8 +396,15 @@ def faults(world: World, config: Config) -> Moves:
             yield f"scaled to {scale}", replace(left, replicas=scale, crashed=True)
 
 
+def _of_members(world: World, left: World, config: Config, k: int, one: Pod) -> Moves:
+    if "drain" in config.kinds and world.node_of(one) == CORDONED and not one.ending:
+        yield f"db-{k} is drained", replace(left, crashed=True).put(k, replace(one, ending=True))
+    if "crash" in config.kinds and one.ready:
+        yield f"db-{k} crashes", replace(left, crashed=True).put(k, replace(one, ready=False))
+
+
 def _of_nodes(world: World, left: World, config: Config) -> Moves:
-    changes = {"doom": (UP, DOOMED), "silence": (UP, SILENT)}
+    changes = {"doom": (UP, DOOMED), "silence": (UP, SILENT), "cordon": (UP, CORDONED)}
     for i, state in enumerate(world.nodes):
         for kind, (before, after) in changes.items():
             if kind in config.kinds and state == before:
@@ -415,9 +439,11 @@ def _with(nodes: tuple[str, str], i: int, state: str) -> tuple[str, str]:
 
 def recovery(world: World) -> Moves:
     """Yield what ends every trouble: taken nodes come back, with nothing on them, and on-demand has room."""
+    ends = {DOOMED: ("gone", GONE), SILENT: ("gone", GONE), CORDONED: ("uncordoned", UP)}
     for i, state in enumerate(world.nodes):
-        if state in {DOOMED, SILENT}:
-            yield f"{SPOT[i]} gone", replace(world, nodes=_with(world.nodes, i, GONE))
+        if state in ends:
+            said, after = ends[state]
+            yield f"{SPOT[i]} {said}", replace(world, nodes=_with(world.nodes, i, after))
         empty = not any(one.node == SPOT[i] for one in (*dict(world.members).values(), world.held) if one)
         if state == GONE and empty:
             yield f"{SPOT[i]} is back", replace(world, nodes=_with(world.nodes, i, UP))

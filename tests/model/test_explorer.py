@@ -84,10 +84,10 @@ class TestTheExplorerItself:
     def test_finds_too_many_replicas(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A twin that makes pods beside those that it adopts is seen."""
 
-        def larger(name: str, pool: Pool | None, hashes: tuple[str, ...], *_: object) -> do.AdoptPods:
-            return do.AdoptPods(name, pool, hashes, 9, 9, None)
+        def blind(name: str, pool: Pool | None, *_: object) -> do.AdoptPods:
+            return do.AdoptPods(name, pool, ("none",), None)
 
-        monkeypatch.setattr(adoption, "do", SimpleNamespace(**vars(do) | {"AdoptPods": larger}))
+        monkeypatch.setattr(adoption, "do", SimpleNamespace(**vars(do) | {"AdoptPods": blind}))
         result = explored(Config(replicas=2, surge=1))
         assert any("promise 2" in violation for violation in result.violations)
 

@@ -26,6 +26,8 @@ COMPLETE = (
     Config(faults=2, ordered=True),
     Config(faults=1, kinds=("doom", "take", "crash"), policy=NONE),
     Config(faults=1, kinds=("doom", "update")),
+    Config(faults=2, kinds=("cordon", "full"), ordered=True),
+    Config(faults=2, kinds=("cordon", "crash")),
     Config(faults=2, kinds=("take", "refuse")),
     Config(replicas=1, faults=2, policy=NONE, kinds=("doom", "silence", "take", "crash")),
     Config(replicas=2, faults=1, policy=NONE, kinds=("doom", "silence", "take", "crash")),
@@ -47,6 +49,8 @@ BOUNDED = (
     Config(faults=3, kinds=("doom", "silence", "take", "full")),
     Config(faults=2, kinds=("doom", "take"), scales=(1, 4, 5)),
     Config(replicas=5, faults=2),
+    Config(replicas=5, faults=3, kinds=("doom", "cordon", "drain", "full", "crash"), ordered=True),
+    Config(replicas=5, faults=3, kinds=("doom", "cordon", "drain", "full", "crash")),
     Config(replicas=5, faults=2, kinds=("doom", "crash", "update"), policy=HALF),
 )
 
@@ -88,6 +92,17 @@ def test_the_explorer_sees_a_member_that_is_ended_too_often(monkeypatch: pytest.
     monkeypatch.setattr(disruption, "_too_often", lambda *_: None)
     with pytest.raises(AssertionError, match="was ended 3 times within an hour"):
         explore(Config(faults=2, kinds=("policy", "doom")))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_explorer_sees_a_member_that_cannot_be_made_again(
+    monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    """A gate that does not ask is found out, by an ill member or by one that found no node."""
+    monkeypatch.setattr(disruption, "not_made_again", lambda *_: None)
+    kinds = ("doom", "crash") if ordered else ("doom", "full")
+    with pytest.raises(AssertionError, match="is not made again behind" if ordered else "had no node"):
+        explore(Config(replicas=5, faults=3, kinds=kinds, ordered=ordered), states_max=20_000)
 
 
 def test_the_explorer_sees_a_broken_majority(monkeypatch: pytest.MonkeyPatch) -> None:

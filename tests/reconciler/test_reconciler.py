@@ -48,6 +48,10 @@ class _Cluster:
         self.reconciles.release()
         return replace(SCALED_IN, now=now)
 
+    def with_pools(self, observed: Observation, _: object) -> Observation:
+        """Return it as it is: each pool takes its replicas."""
+        return observed
+
     async def apply(self, observed: Observation, actions: tuple[Action, ...], written: list[Action]) -> None:
         """Answer some writes."""
         del observed

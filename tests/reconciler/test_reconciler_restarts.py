@@ -50,6 +50,10 @@ class Doomed:
         seen = observation(source, [itself], key=key, now=now, split=ours)
         return replace(seen, published=((0, 2), (4, 4)))
 
+    def with_pools(self, observed: Observation, _: object) -> Observation:
+        """Return it as it is: each pool takes its replicas."""
+        return observed
+
 
 class Answering:
     """A writer that counts the evictions, and fails as it is told."""
@@ -117,7 +121,7 @@ def test_it_is_kept(renderer: BoundedRenderer, error: ApiError | None, asked: in
     assert writer.evictions == asked
 
 
-class Shared:
+class Shared(Doomed):
     """The Split as the API server has it, and the members, for whoever leads; one status a version."""
 
     def __init__(self) -> None:

@@ -140,6 +140,7 @@ class TestConditions:
             "Ready": "True",
             "PodsHealthy": "True",
             "Progressing": "False",
+            "PoolsFit": "True",
             "SpotAvailable": "True",
             "Conflict": "False",
         }

@@ -12,6 +12,7 @@ from splitter.core.actions import SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.model import Pool
 from splitter.core.plan import Plan
 from stories.cluster import APP, Budget, Cluster, Pod
@@ -155,6 +156,8 @@ class Guarded:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self.served: set[str] = set()  # when the first of the nodes that go went, or since
+        self.since = 0
         self.looking: Looked | None = None
         self.looked: Looked | None = None
 
@@ -167,7 +170,13 @@ class Guarded:
         if planned.step not in {Step.RUN, Step.OFFBOARD} or len(self.cluster.twins) < len(Pool):
             self.looking = None
             return
+        if "splitter.io/dry-run" in self.cluster.source.annotations:
+            # The budget stays as it was written last, if all of that was.
+            replicas = min(replicas, self.looked.replicas if self.looked is not None else 0)
         doomed = frozenset(one.name for one in self.cluster.nodes.values() if one.doomed)
+        ready = {one.uid for one in self.cluster.pods.values() if one.active and one.ready_since is not None}
+        self.served = self.served if len(self.served) >= len(ready) and doomed else ready
+        self.since = self.since if doomed else self.cluster.now
         if doomed and self.cluster.notice_s is not None:
             self.looking = None  # who has to end is let go, whoever is missing (G6)
             return
@@ -195,7 +204,7 @@ class Guarded:
         guarded = guard is not None and guard.split and _selects(guard, pod)
         if after < before and self.looked is not None and guarded:
             replicas = min(self.looked.replicas, self.cluster.source.replicas)
-            least = replicas if node in self.looked.doomed else replicas - 1
+            least = self._least(replicas) if node in self.looked.doomed else replicas - 1
             if after < least:
                 raise BrokenPromiseError(
                     f"{pod.name} of {node} was evicted: {before} -> {after} of {replicas}"
@@ -203,6 +212,20 @@ class Guarded:
         if (rs := self.cluster.replica_sets.get(pod.owner)) is not None:
             sync_replica_set(self.cluster, rs)  # a roll that goes by an older status is nobody's, too
         return True
+
+    def _least(self, replicas: int) -> int:
+        """Return how many an eviction leaves that was announced: who was ill before is not waited for.
+
+        One goes when none of those that come instead has come up for the grace, or none comes at all.
+        """
+        pods = self.cluster.pods.values()
+        waiting = [pod.created for pod in pods if pod.active and pod.ready_since is None]
+        policy = parse_policy(self.cluster.source.annotations, Policy(), None).policy or Policy()
+        given_up = all(self.cluster.now - since > policy.grace_s for since in (*waiting, self.since))
+        ill = sum(
+            pod.uid in self.served and pod.ready_since is None and pod.trouble is not None for pod in pods
+        )
+        return min(replicas, len(self.served) - ill) - given_up
 
     def _ready(self) -> int:
         return sum(pod.active and pod.ready_since is not None for pod in self.cluster.pods.values())

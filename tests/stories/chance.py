@@ -6,6 +6,7 @@ checks that a steady state is reached. The same seed gives the same life.
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 
 from splitter.core.division import base_replicas
@@ -13,9 +14,10 @@ from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.plan import Rules
 from stories import budgets
 from stories.budgets import Guarded
-from stories.cluster import Cluster
+from stories.cluster import Cluster, Pod, copied
 from stories.controllers import actors, next_due
 from stories.hands import Hands
+from stories.informers import Informers
 from stories.kubelets import fall_ill
 from stories.promises import (
     CONTROLLER,
@@ -28,14 +30,48 @@ from stories.promises import (
 from stories.reconciles import Splitter
 
 POLICY = Policy(on_demand_base=1, spot_percent=75)
+PAST_STEPS = 8  # so far back splitter may see
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What goes on all through a life, beside what happens once; probabilities a step, or an event."""
+
+    by_hand: bool = False
+    """People lay hands on what splitter has made, and replicas fall ill."""
+    lags: bool = False
+    """The controllers see late what has changed."""
+    loses: float = 0
+    """The answer to a write does not come."""
+    stale: float = 0
+    """Splitter sees the pods as they were some steps ago."""
+    scales: float = 0
+    """An autoscaler changes the source's count."""
+    together: float = 0
+    """The next thing happens at once."""
+
+    @classmethod
+    def of(cls, dice: Random) -> "Habits":
+        """Return some: one life in four has none of them."""
+        if dice.random() < 0.25:
+            return cls()
+        return cls(
+            dice.random() < 0.7,
+            dice.random() < 0.3,
+            dice.choice([0, 0, 0, 0.05, 0.3]),
+            dice.choice([0, 0, 0, 0.2, 0.6]),
+            dice.choice([0, 0, 0.02, 0.1]),
+            dice.choice([0, 0, 0.3]),
+        )
 
 
 class Life:
     """One random run."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, habits: Habits | None = None) -> None:
         self.dice = Random(seed)
+        self.habits = habits if habits is not None else Habits.of(Random(f"habits of {seed}"))
         dice = self.dice
         self.cluster = Cluster(dice.randint(0, 8), dice.choice([0, 1, 1, 2, 3]), dice.randint(0, 2))
         self.cluster.start_s, self.cluster.stop_s = dice.choice([1, 5, 20]), dice.choice([1, 5])
@@ -49,8 +85,14 @@ class Life:
         self.guarded = Guarded(self.cluster)
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
         self.splitter.judge = lambda action: check_action(self.cluster, action)
+        self.splitter.loses_answer = lambda: dice.random() < self.habits.loses
         self.seen_turn = 0
+        self.past: deque[tuple[int, dict[str, Pod]]] = deque(maxlen=PAST_STEPS)
+        """How the pods were, with the turn of the world."""
         self.hands = Hands(self.cluster, dice, self.splitter, self.guarded)
+        self.hands.by_hand = self.habits.by_hand
+        if self.habits.lags:
+            self.cluster.informers = Informers(self.cluster)
         self.log: deque[str] = deque(maxlen=80)
         for spot in (False, False, True, True, True):
             self.hands.add_node(spot=spot)
@@ -70,6 +112,8 @@ class Life:
             for _ in range(self.dice.randint(0, steps_between)):
                 self._random_step()
             self._world(*self.hands.next())
+            while self.dice.random() < self.habits.together:
+                self._world(*self.hands.next())
         self._leave_alone()
         self._rest()
 
@@ -87,6 +131,11 @@ class Life:
     # Everybody else.
 
     def _random_step(self) -> None:
+        if self.habits.stale:
+            pods = {name: copied(pod) for name, pod in self.cluster.pods.items()}
+            self.past.append((self.promises.world_turns, pods))
+        if self.dice.random() < self.habits.scales:
+            self._world(*self.hands.scaled())
         if self.dice.random() < 0.25:
             self.cluster.now += self.dice.choice([0, 1, 1, 2, 5])
         if self.dice.random() < 0.4:
@@ -115,9 +164,22 @@ class Life:
             self._tell(f"WORLD evicted of {list(drains)}, still drained {list(self.cluster.drains)}")
         return changed
 
+    def _look(self) -> None:
+        """Decide what splitter sees: all there is, or the pods as they were, but for its own writes."""
+        self.splitter.cache, self.seen_turn = self.cluster, self.promises.world_turns
+        if not self.past or self.dice.random() >= self.habits.stale:
+            return
+        self.seen_turn, pods = self.dice.choice(self.past)
+        view = copied(self.cluster)
+        view.pods = {name: copied(pod) for name, pod in pods.items()}
+        for name, seen in view.pods.items():
+            if (pod := self.cluster.pods.get(name)) is not None:
+                seen.cost, seen.cost_before, seen.label = pod.cost, pod.cost_before, pod.label
+        self.splitter.cache = view
+
     def _splitter_step(self) -> None:
         if not self.splitter.pending:
-            self.seen_turn = self.promises.world_turns
+            self._look()
             self.promises.look()
             result = self.splitter.begin()
             self.guarded.look(result)
@@ -151,7 +213,7 @@ class Life:
                     del cluster.budgets[name]
             for pod in [pod for pod in cluster.pods.values() if pod.ill or pod.taken_out]:
                 cluster.terminate(pod)
-            self.splitter.clock_off_s, self.splitter.loses_answer = 0, lambda: False
+            self.splitter.clock_off_s = 0
             cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
             cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
             for spot in (True, True, True, False, False, False):
@@ -160,6 +222,7 @@ class Life:
             if cluster.source.paused and not cluster.source.paused_by_us:
                 cluster.unpause()
 
+        self.habits = Habits(lags=self.habits.lags)
         self._world("left alone, with enough nodes", mend)
 
     def _settle(self) -> None:
@@ -176,12 +239,6 @@ class Life:
         raise BrokenPromiseError("never settles")
 
     def _whole_reconcile(self) -> bool:
-        if (
-            "splitter.io/split" not in self.cluster.source.labels
-            and self.cluster.split is None
-            and not (self.cluster.twins or self.cluster.released())
-        ):
-            return False
         while self.splitter.pending:
             self._splitter_step()
         self._splitter_step()

@@ -8,11 +8,14 @@ word: `v1`, or `v1|spot` for a twin's; the image of one with `broken` in it cann
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from splitter.core.model import Pool, Trouble
 from splitter.core.split_status import SplitStatus
 from splitter.kube.orphans import bears_its_hash
+
+if TYPE_CHECKING:
+    from stories.informers import Informers
 
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 APP = "app"
@@ -134,7 +137,8 @@ class Deployment:
     rendered_hash: str = ""
     made_of: str = ""
     robbed: bool = False  # of its owner: it counts as out of date
-    edited: bool = False  # somebody has written its template by hand
+    edited: bool = False  # another client has written its template
+    edited_at: int = 0
     history_limit: int = 10
     collisions: int = 0
     status_replicas: int = 0
@@ -213,6 +217,8 @@ class Cluster:
         """So long the garbage collector takes to free the pods of a ReplicaSet that goes without them."""
         self.collector_refused_until = 0
         """Until then a policy lets nobody take the owner off a pod."""
+        self.informers: Informers | None = None
+        """What the controllers see, where that is not all there is."""
         self.budgets: dict[str, Budget] = {}
         self.budgets_refused_until: int | None = None
         """Until then nobody may write budgets; None: nobody may here at all."""
@@ -421,7 +427,7 @@ class Cluster:
 
     def edit_twin(self, pool: Pool, template: str) -> None:
         """Write a twin's template by hand."""
-        self.change_spec(self.twins[pool], template=template, edited=True)
+        self.change_spec(self.twins[pool], template=template, edited=True, edited_at=self.now)
 
     def delete_twin(self, pool: Pool) -> None:
         """Delete a twin by hand: its ReplicaSets and pods go with it."""

@@ -18,10 +18,22 @@ NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not 
 
 
 def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
-    """Do one reconcile of the Deployment controller."""
+    """Do one reconcile of the Deployment controller, which writes no status over what it has not seen."""
+    seen = deployment if cluster.informers is None else cluster.informers.deployment(deployment)
+    if seen is None:
+        return False
+    changed = _sync_spec(cluster, seen)
+    if seen is not deployment:
+        if seen.version != deployment.version:
+            return changed
+        deployment.progress_at, deployment.stalled = seen.progress_at, seen.stalled
+    return _deployment_status(cluster, deployment) or changed
+
+
+def _sync_spec(cluster: Cluster, deployment: Deployment) -> bool:
     changed = deployment.pool is None and _adopt(cluster)
     owned = cluster.owned_by(deployment)
-    new = _new_replica_set(owned, deployment)
+    new = new_replica_set(owned, deployment)
     if new is not None and ANNOTATION_TAKEN_OVER in deployment.annotations and not new.marked:
         new.marked, new.version, changed = True, cluster.version(), True
     if deployment.paused or _was_scaled(owned, deployment):
@@ -36,15 +48,15 @@ def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
         deployment.progress_at, deployment.stalled, changed = cluster.now, False, True
     else:
         changed = _roll(cluster, deployment, owned, new) or changed
-    return _deployment_status(cluster, deployment) or changed
+    return changed
 
 
 def rescale(cluster: Cluster, deployment: Deployment) -> bool:
-    """Do what a pass of the Deployment controller begins with after a change of the count; nothing else."""
+    """Do what a pass of the Deployment controller does where the Deployment is paused or was scaled."""
     owned = cluster.owned_by(deployment)
-    if not _was_scaled(owned, deployment):
+    if not deployment.paused and not _was_scaled(owned, deployment):
         return False
-    return _scale(cluster, deployment, owned, _new_replica_set(owned, deployment))
+    return _scale(cluster, deployment, owned, new_replica_set(owned, deployment))
 
 
 def _adopt(cluster: Cluster) -> bool:
@@ -54,7 +66,8 @@ def _adopt(cluster: Cluster) -> bool:
     return bool(collected)
 
 
-def _new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
+def new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
+    """Return the oldest one with the Deployment's template: all others are old ones."""
     alike = [rs for rs in owned if rs.template == deployment.template]
     return min(alike, key=lambda rs: (rs.created, rs.name), default=None)
 
@@ -161,7 +174,7 @@ def _forget_history(cluster: Cluster, deployment: Deployment, old: list[ReplicaS
 
 def _deployment_status(cluster: Cluster, deployment: Deployment) -> bool:
     owned = cluster.owned_by(deployment)
-    new = _new_replica_set(owned, deployment)
+    new = new_replica_set(owned, deployment)
     counts = (
         sum(rs.status_replicas for rs in owned),
         new.status_replicas if new else 0,
@@ -222,7 +235,8 @@ def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
     for pod in adopted:
         pod.owner, pod.taken_out = rs.uid, False
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
-    status = (len(active), sum(map(cluster.is_long_ready, active)))
+    seen = active if cluster.informers is None else [cluster.informers.pod(pod) for pod in active]
+    status = (len(active), sum(map(cluster.is_long_ready, seen)))
     changed = status != (rs.status_replicas, rs.status_available)
     if changed or adopted:
         rs.status_replicas, rs.status_available = status
@@ -240,8 +254,8 @@ def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
         changed = True
     if rs.refusal != refusal:
         rs.refusal, changed = refusal, True
-    for pod in deletion_order(cluster, active)[: max(0, len(active) - rs.spec)]:
-        cluster.terminate(pod)
+    for pod in deletion_order(cluster, seen)[: max(0, len(active) - rs.spec)]:
+        cluster.terminate(cluster.pods[pod.name])
         changed = True
     return changed
 
@@ -253,12 +267,13 @@ def schedule(cluster: Cluster) -> bool:
         if pod.node is not None:
             used[pod.node] = used.get(pod.node, 0) + 1
     changed = False
+    nodes = list(cluster.nodes.values()) if cluster.informers is None else cluster.informers.nodes()
     for pod in cluster.pods.values():
         if pod.node is not None or not pod.active:
             continue
         fitting = [
             node
-            for node in cluster.nodes.values()
+            for node in nodes
             if (node.ready or cluster.tolerates_everything)
             and not node.doomed
             and used.get(node.name, 0) < node.slots
@@ -326,6 +341,7 @@ def actors(cluster: Cluster) -> list[Callable[[], bool]]:
         return lambda: sync_replica_set(cluster, one) if one.uid in cluster.replica_sets else False
 
     return [
+        *(cluster.informers.watches() if cluster.informers is not None else ()),
         lambda: collect_garbage(cluster),
         lambda: adopt_as_rival(cluster),
         lambda: kubelets.run(cluster),

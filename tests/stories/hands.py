@@ -26,7 +26,7 @@ class Hands:
         self.guarded = guarded
         self.nodes = 0
         self.images = 1
-        self.by_hand = True
+        self.by_hand = False
         """Whether people lay hands on what splitter has made, and replicas fall ill."""
 
     def next(self) -> Hand:
@@ -37,6 +37,12 @@ class Hands:
             return self.dice.choice([*self._on_ours(), *self._on_pods(), *self._around()])
         frequent = self._frequent()
         return self.dice.choice(frequent if self.dice.random() < 0.5 else self._rarer())
+
+    def scaled(self) -> Hand:
+        """Return a step of an autoscaler."""
+        was, step = self.cluster.source.replicas, self.dice.choice([-3, -1, 1, 2, 4])
+        count = min(max(0, was + step), 9)
+        return f"scaled to {count}", lambda: self.cluster.change_spec(self.cluster.source, replicas=count)
 
     def add_node(self, *, spot: bool, slots: int | None = None) -> None:
         """Bring a node."""
@@ -156,7 +162,8 @@ class Hands:
             events.append(("kubectl delete the Split", partial(setattr, cluster, "split", None)))
         if budgets.GUARD in cluster.budgets:
             events.append(("kubectl delete the guard", partial(cluster.budgets.pop, budgets.GUARD)))
-        if (sets := cluster.released()) and (rs := dice.choice(sets)):
+        if sets := cluster.released():
+            rs = dice.choice(sets)
             events.append((f"kubectl delete {rs.name}", partial(cluster.remove_replica_set, rs)))
         return events
 
@@ -166,14 +173,16 @@ class Hands:
         active = [pod for pod in cluster.pods.values() if pod.active]
         ready = [pod for pod in active if cluster.serves(pod)]
         events: list[Hand] = []
-        if active and (pod := dice.choice(active)):
+        if active:
+            pod = dice.choice(active)
             events.append((f"kubectl delete {pod.name}", partial(cluster.terminate, pod)))
             if pod.owner:
                 events += [
                     (f"{pod.name} gets pod-template-hash=debug", partial(_take_out, pod, hash="debug")),
                     (f"{pod.name} loses our labels", partial(_take_out, pod, label=None)),
                 ]
-        if ready and (pod := dice.choice(ready)):
+        if ready:
+            pod = dice.choice(ready)
             seconds = dice.choice([2, 30, 300])
             events.append((f"{pod.name} is not ready for {seconds} s", partial(fail, cluster, pod, seconds)))
             events += [
@@ -250,7 +259,7 @@ class Hands:
     def _replace(self) -> None:
         self.cluster.source.labels.pop("splitter.io/split", None)
         self.cluster.source.annotations.clear()
-        self.cluster.source.version = self.cluster.version()
+        self.cluster.unpause()  # the manifest does not say that it is paused
 
 
 def _take_out(pod: Pod, **labels: object) -> None:

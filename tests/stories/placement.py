@@ -1,9 +1,11 @@
 """A StatefulSet in placement mode, played second by second around the real planner: what people would see.
 
-The smallest cluster in which time matters: nodes that come and go, pods that take their time to end and to
-start, a placeholder. In every second the machinery runs, then splitter's reconcile; what changed is told. The
-promises are checked at every write: no eviction leaves half of the members ready or fewer, and no member is
-ended more often within an hour than docs/limits.md says, whatever the cluster does.
+The smallest cluster in which time matters: nodes that come and go, rooms that other pods want too, pods that
+take their time to end and to start, a placeholder. The StatefulSet is OrderedReady, Kubernetes' default, or
+Parallel. In every second the machinery runs, then splitter's reconcile; what changed is told. The promises
+are checked at every write: no eviction leaves half of the members ready or fewer, each is of a member that
+can be made again (or is lost with its node in a moment), and no member is ended more often within an hour
+than docs/limits.md says, whatever the cluster does.
 """
 
 import json
@@ -44,6 +46,8 @@ from stories.reconciles import look_again_s
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, END_S = 20, 3
+GRACE_S = 30  # terminationGracePeriodSeconds, where no pod takes longer
+LOST_ANYWAY_S = 15  # what ends so long before its grace would be cut off by the node's end loses nothing
 SIGNALS = {"doomed": "an interruption notice", "cordoned": "cordoned"}
 LIVE = frozenset({"up", "doomed", "cordoned"})
 REPORTS_S = 5  # until a kubelet that registers has said how the pods of its name are
@@ -63,6 +67,7 @@ class Node:
     went_s: int | None = None
     announced: bool = False  # before it went, somebody said so, or it was not Ready
     anew_s: int | None = None  # another machine registered under this name
+    ends_s: int | None = None  # when it goes, as its notice says
 
 
 @dataclass
@@ -85,6 +90,7 @@ class PlacementStory:
     """The cluster, the clock and the story so far."""
 
     replicas: int = 5
+    ordered: bool = True  # podManagementPolicy OrderedReady; else Parallel
     annotations: dict[str, str] = field(default_factory=dict)
     now_s: int = 0
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -93,6 +99,12 @@ class PlacementStory:
     state: RebalanceState = field(default_factory=RebalanceState)
     held: tuple[str, Member] | None = None
     on_demand_headroom: int = 99
+    spot_headroom: int = 99  # of each spot node
+    rivals: dict[str, int] = field(default_factory=dict)  # pods of others, by node
+    rivals_waiting: int = 0  # pods of others that take the next room on on-demand: a placeholder's too
+    start_s: int = START_S
+    end_s: int = END_S
+    min_ready_s: int = 0
     blocked: str = ""
     lines: list[str] = field(default_factory=list)
     fewest: int = 99
@@ -147,8 +159,15 @@ class PlacementStory:
             if state == "gone" and node.state != "gone":
                 node.went_s, node.announced = self.now_s, node.state != "up"
             node.state = state
-            node.anew_s = None
+            node.anew_s = node.ends_s = None
         self.tell(f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} {state}")
+
+    def notice(self, seconds: int, *names: str) -> None:
+        """Have machines announce that they go in so many seconds; then they do."""
+        self.nodes_are("doomed", *names)
+        for name in names:
+            self.nodes[name].ends_s = self.now_s + seconds
+        self.tell(f"in {seconds} s")
 
     def registers_anew(self, name: str) -> None:
         """Let another machine take the name of one that is gone: its kubelet starts the pods bound to it."""
@@ -189,23 +208,29 @@ class PlacementStory:
         settled = all(
             self._is_settled(one) and one.ends_at is None for one in (*self.members.values(), *held)
         )
-        whole = len(self.members) == self.replicas and not self._old()
+        whole = len(self.members) == self.replicas and not self._old() and not self.rivals_waiting
+        whole = whole and all(node.ends_s is None for node in self.nodes.values())
         return settled and whole and self._looks() == self._looked
 
     def _is_settled(self, one: Member) -> bool:
         node = self.nodes.get(one.node)
-        since = max(one.bound_at + START_S, one.unready_until)
+        since = max(one.bound_at + self.start_s, one.unready_until) + self.min_ready_s
         return node is not None and node.state in LIVE and self.now_s > since
 
     def _ready(self, one: Member) -> bool:
         alive = one.node != "" and self.nodes[one.node].state in LIVE
-        started = self.now_s >= max(one.bound_at + START_S, one.unready_until)
+        started = self.now_s >= max(one.bound_at + self.start_s, one.unready_until)
         return alive and one.ends_at is None and started
 
+    def _available(self, one: Member) -> bool:
+        since = max(one.bound_at + self.start_s, one.unready_until)
+        return self._ready(one) and self.now_s >= since + self.min_ready_s
+
     def _machinery(self) -> None:
+        for name, node in self.nodes.items():
+            if node.state == "doomed" and node.ends_s is not None and self.now_s >= node.ends_s:
+                self.nodes_are("gone", name)
         for k, one in list(self.members.items()):
-            if k >= self.replicas and one.ends_at is None:
-                one.ends_at = self.now_s + END_S
             alive = one.node == "" or self.nodes[one.node].state in LIVE
             went_s = (
                 self.nodes[one.node].went_s if one.node and self.nodes[one.node].state == "gone" else None
@@ -213,40 +238,92 @@ class PlacementStory:
             collected = went_s is not None and self.now_s >= went_s + COLLECTED_S
             if collected or (one.ends_at is not None and self.now_s >= one.ends_at and alive):
                 del self.members[k]
-        for k in range(self.replicas):
-            if k not in self.members:
-                if self.quota:
-                    continue
-                born = Pool.ON_DEMAND if k in (self.ordinals or ()) else Pool.SPOT
-                self._born += 1
-                made_for = born if self.policy_acts else None
-                self.members[k] = Member(f"uid-{k}-{self._born}", made_for, self.now_s)
-            one = self.members[k]
+        if self.ordered:
+            self._controls_in_order()
+        else:
+            self._controls_at_once()
+        self._rivals_come()
+        for one in self.members.values():
             if one.node == "" and one.ends_at is None:
                 self._schedule(one)
-        if (old := self._old()) and self.serving == len(self.members) == self.replicas:
-            self.members[old[-1]].ends_at = self.now_s + END_S
         if self.held is not None and self.held[1].node == "":
             self._schedule(self.held[1], only=Pool(self.held[0].split("/")[0]))
+
+    def _controls_at_once(self) -> None:
+        """Do what the StatefulSet controller does with podManagementPolicy Parallel."""
+        for k, one in self.members.items():
+            if k >= self.replicas and one.ends_at is None:
+                one.ends_at = self.now_s + self.end_s
+        for k in range(self.replicas):
+            if k not in self.members and not self.quota:
+                self._make(k)
+        if (old := self._old()) and self.serving == len(self.members) == self.replicas:
+            self.members[old[-1]].ends_at = self.now_s + self.end_s
+
+    def _controls_in_order(self) -> None:
+        """Do what it does with OrderedReady: nothing before all of lower ordinals are available.
+
+        Source: `processReplica` of pkg/controller/statefulset/stateful_set_control.go.
+        """
+        for k in range(self.replicas):
+            if k not in self.members:
+                if not self.quota:
+                    self._make(k)
+                return
+            if not self._available(self.members[k]):
+                return
+        extra, old = sorted(k for k in self.members if k >= self.replicas), self._old()
+        last = self.members[extra[-1] if extra else old[-1]] if extra or old else None
+        if last is not None and last.ends_at is None:
+            last.ends_at = self.now_s + self.end_s
+
+    def _make(self, k: int) -> None:
+        born = Pool.ON_DEMAND if k in (self.ordinals or ()) else Pool.SPOT
+        self._born += 1
+        made_for = born if self.policy_acts else None
+        self.members[k] = Member(f"uid-{k}-{self._born}", made_for, self.now_s)
 
     def _old(self) -> list[int]:
         """Return the members that the StatefulSet's own update has still to take."""
         return [k for k, one in sorted(self.members.items()) if one.made_at < self.updated_s]
 
+    def _used(self, name: str) -> int:
+        return sum(one.node == name for one in self.members.values()) + self.rivals.get(name, 0)
+
+    def _has_room(self, name: str) -> bool:
+        """Whether a pod finds room there, a placeholder's included: all others preempt that."""
+        node = self.nodes[name]
+        takes = {"up"} if self.cordoned else LIVE
+        headroom = self.spot_headroom if node.spot else self.on_demand_headroom
+        return node.state in takes and self._used(name) < headroom
+
+    def _rivals_come(self) -> None:
+        while self.rivals_waiting and self._has_room("od"):
+            self.rivals["od"] = self.rivals.get("od", 0) + 1
+            self.rivals_waiting -= 1
+            self._preempt("od")
+
+    def _preempt(self, name: str) -> None:
+        """End the placeholder where a pod has taken its room."""
+        if self.held is not None and self.held[1].node == name:
+            headroom = self.spot_headroom if self.nodes[name].spot else self.on_demand_headroom
+            if self._used(name) + 1 > headroom:
+                self.held = None
+
     def _schedule(self, one: Member, only: Pool | None = None) -> None:
         wanted = only or one.born
-        takes = {"up"} if self.cordoned else LIVE
-        spot = [name for name, node in self.nodes.items() if node.spot and node.state in takes]
-        taken = sum(other.node == "od" for other in self.members.values())
+        spot = [name for name, node in self.nodes.items() if node.spot and self._has_room(name)]
         lies = self.headroom_lies and only is None and wanted is not None
         if self.spot_lies and only is None:
             spot = []
         if wanted in {Pool.SPOT, None} and spot:  # without a wish, the empty machines look best
             one.node = spot[0]
-        elif only is not Pool.SPOT and taken < self.on_demand_headroom and not lies:
+        elif only is not Pool.SPOT and self._has_room("od") and not lies:
             one.node = "od"
         if one.node:
             one.bound_at, one.waits_since = self.now_s, None
+            if only is None:
+                self._preempt(one.node)
         elif one.waits_since is None:
             one.waits_since = self.now_s
 
@@ -257,7 +334,7 @@ class PlacementStory:
         held = () if self.held is None else (self.held[0], *vars(self.held[1]).values(), self._held_ready())
         members = [(*vars(one).values(), self._ready(one)) for one in self.members.values()]
         nodes = [(name, *vars(node).values()) for name, node in self.nodes.items()]
-        return nodes, members, held, self.ordinals, self.replicas, self.blocked
+        return nodes, members, held, self.ordinals, self.replicas, self.blocked, self.min_ready_s
 
     def _held_ready(self) -> bool:
         return self.held is not None and self.held[1].node != "" and self.now_s > self.held[1].bound_at
@@ -306,6 +383,8 @@ class PlacementStory:
                 self.replicas,
                 self.replicas,
                 NOW,
+                parallel=not self.ordered,
+                min_ready_s=float(self.min_ready_s),
                 updating=f"{len(self._old())} to go" if self._old() else "",
             ),
         )
@@ -348,7 +427,7 @@ class PlacementStory:
         of_old = is_new and node is not None and one.made_at < (node.anew_s or 0)
         if of_old:
             node_status = NodeStatus.LOST
-        ready_at: int | None = max(one.bound_at + (1 if ordinal is None else START_S), one.unready_until)
+        ready_at: int | None = max(one.bound_at + (1 if ordinal is None else self.start_s), one.unready_until)
         if node is None or (self.now_s < (ready_at or 0) and not of_old) or one.failed:
             ready_at = None
         return pod(
@@ -373,6 +452,8 @@ class PlacementStory:
             ordinal=ordinal,
             born=one.born,
             signal=SIGNALS.get(node.state, "") if node is not None else "",
+            deadline=self._at(node.ends_s) if node is not None else None,
+            termination_s=max(GRACE_S, self.end_s),
         )
 
     @staticmethod
@@ -404,12 +485,32 @@ class PlacementStory:
                 raise AssertionError(f"not a write of placement: {action}")
 
     def _end(self, action: EvictPod) -> None:
-        one = self.members[int(action.pod.rpartition("-")[2])]
+        k = int(action.pod.rpartition("-")[2])
+        one = self.members[k]
         assert one.uid == action.uid
         served = self._ready(one)
-        one.ends_at = self.now_s + END_S
+        if not self._is_lost_anyway(one):
+            self._can_be_made_again(k, one)
+        one.ends_at = self.now_s + self.end_s
         assert not served or self.serving * 2 > self.replicas, "an eviction took the majority"
-        self._count_end(int(action.pod.rpartition("-")[2]), action.uid)
+        self._count_end(k, action.uid)
+
+    def _is_lost_anyway(self, one: Member) -> bool:
+        ends_s = self.nodes[one.node].ends_s if one.node else None
+        grace_s = max(GRACE_S, self.end_s)
+        return ends_s is not None and ends_s - self.now_s <= grace_s + LOST_ANYWAY_S
+
+    def _can_be_made_again(self, k: int, one: Member) -> None:
+        """Judge an eviction by what the StatefulSet controller and the scheduler would do next."""
+        name, wanted = f"db-{k}", Pool.ON_DEMAND if k in (self.ordinals or ()) else Pool.SPOT
+        lower = (j for j in range(k) if j not in self.members or not self._available(self.members[j]))
+        if self.ordered and (first := next(lower, None)) is not None:
+            raise AssertionError(f"{name} is not made again behind db-{first}")
+        ended = {j for _, j in self.ends} & set(range(self.replicas)) - {k}
+        away = [j for j in sorted(ended) if j not in self.members or self.members[j].node == ""]
+        assert not away, f"{name} was evicted while db-{away[0]}, which was moved, had no node"
+        if self.nodes[one.node].state == "cordoned" and wanted is Pool.ON_DEMAND:
+            assert self._has_room("od"), f"{name} was evicted off a cordoned node, and there is no room"
 
     def _remove(self, name: str, uid: str) -> None:
         ordinal = int(name.rpartition("-")[2])

@@ -1,8 +1,8 @@
 """Random lives of a StatefulSet in placement mode: whatever happens to it, in any order and at any pace.
 
-Each write is judged by the story as it is made: no eviction takes the majority, and no member is ended more
-than four times within an hour. At the end all that was wrong is mended: then every member comes to stand,
-ready, where the policy wants it, and nobody is restarted any more.
+Each write is judged by the story as it is made: no eviction takes the majority or a member that could not be
+made again, and no member is ended more than four times within an hour. At the end all that was wrong is
+mended: then every member comes to stand, ready, where the policy wants it, and nobody is restarted any more.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ EVENTS = (
     *("policy-gone", "policy-known-gone", "policy-back", "registers-anew", "machine-anew", "uncordoned"),
     *("room-lies", "placeholder-fails", "quota", "unready", "ends", "replace", "label-back"),
     *("budget", "silence", "forgets", "update", "cordon", "spot-lies", "kubelets"),
+    *("notice", "withdrawn", "spot-cordon", "upgrade", "drain", "rival", "rivals-go", "min-ready", "scale-0"),
 )
 PAUSES_S = (1, 3, 20, 60, 200, 700)
 
@@ -24,8 +25,12 @@ PAUSES_S = (1, 3, 20, 60, 200, 700)
 def live(seed: int, events: int = 14) -> PlacementStory:
     """Play one life; raises AssertionError with its last lines."""
     dice = Random(seed)
-    story = PlacementStory(replicas=dice.choice([1, 2, 3, 4, 5, 7]))
-    happened = []
+    story = PlacementStory(replicas=dice.choice([1, 2, 3, 4, 5, 7]), ordered=dice.random() < 0.6)
+    story.end_s, story.start_s = dice.choice([3, 3, 30, 120]), dice.choice([20, 20, 90])
+    story.spot_headroom = dice.choice([1, 2, 3, 99])
+    happened = [
+        f"ordered={story.ordered} ends={story.end_s} starts={story.start_s} spot={story.spot_headroom}"
+    ]
     try:
         for _ in range(events):
             happened.append(_happens(story, dice))
@@ -38,16 +43,39 @@ def live(seed: int, events: int = 14) -> PlacementStory:
     return story
 
 
-def _happens(story: PlacementStory, dice: Random) -> str:  # noqa: C901, PLR0912 - a line or two an event
+def _happens(story: PlacementStory, dice: Random) -> str:  # noqa: C901, PLR0912, PLR0915 - a line or two an event
     event = dice.choice(EVENTS)
     spot = [name for name, node in story.nodes.items() if node.spot]
     node = dice.choice(spot)
     state = story.nodes[node].state
+    live_ones = [name for name in spot if story.nodes[name].state == "up"]
     member = story.members.get(dice.randrange(story.replicas))
     match event:
         case "doom" | "silent" | "gone" if state != "gone":
             story.nodes_are({"doom": "doomed"}.get(event, event), node)
-        case "up" if state in {"doomed", "silent"}:
+        case "notice" if state in {"up", "cordoned"}:
+            story.notice(dice.choice([30, 120, 900]), *(dice.choice([[node], live_ones]) or [node]))
+        case "spot-cordon" if state == "up":
+            story.nodes_are("cordoned", node)
+        case "upgrade" if live_ones:  # blue-green: all of the pool are cordoned, and there is another one
+            story.nodes_are("cordoned", *live_ones)
+            story.nodes[f"spot-{len(story.nodes)}"] = Node(spot=True)
+        case "drain" if state == "cordoned":
+            for one in story.members.values():
+                if one.node == node and one.ends_at is None:
+                    one.ends_at = story.now_s + story.end_s
+        case "rival":
+            story.rivals_waiting = dice.choice([1, 3])
+            story.on_demand_headroom = dice.choice([story.on_demand_headroom, story.replicas])
+        case "rivals-go":
+            story.rivals, story.rivals_waiting = {}, 0
+        case "min-ready":
+            story.min_ready_s = dice.choice([0, 30, 300])
+        case "scale-0":
+            story.scale(0)
+            story.wait(dice.choice([1, 30]))
+            story.scale(dice.choice([1, 3, 5]))
+        case "up" | "withdrawn" if state in {"doomed", "silent", "cordoned"}:
             story.nodes_are("up", node)
         case "registers-anew" if state == "gone":
             story.nodes_are("up", node)
@@ -93,7 +121,7 @@ def _happens(story: PlacementStory, dice: Random) -> str:  # noqa: C901, PLR0912
         case "unready" if member is not None:
             member.unready_until = story.now_s + dice.choice([10, 100, 10_000])
         case "ends" if member is not None and member.ends_at is None:
-            member.ends_at = story.now_s + 3
+            member.ends_at = story.now_s + story.end_s
         case "update":
             story.updated_s = story.now_s
         case "replace" | "label-back":
@@ -110,12 +138,14 @@ def _heals(story: PlacementStory) -> None:
     story.policy_acts = story.cordoned = story.budget = story.answers = story.remembers = story.labelled = (
         True
     )
+    story.rivals, story.rivals_waiting, story.spot_headroom, story.min_ready_s = {}, 0, 99, 0
     story.unplaceable, story.headroom_lies, story.quota = "", False, False
     story.spot_lies = story.placeholders_fail = False
     if story.nodes["od"].state == "cordoned":
         story.nodes_are("up", "od")
     for member in story.members.values():
         member.unready_until = 0
+    story.end_s = 3
     for name, node in story.nodes.items():
         if node.spot and node.state != "up":
             story.nodes_are("gone", name)

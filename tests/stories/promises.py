@@ -17,7 +17,7 @@ from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
 from splitter.core.reasons import State
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
-from stories.controllers import deletion_order, rescale
+from stories.controllers import deletion_order, new_replica_set, rescale
 
 CONTROLLER = "a controller"
 # The way back has no division, also where a dry run holds it.
@@ -67,6 +67,9 @@ def floor(cluster: Cluster) -> int:
     rolling = any(twin.max_unavailable and _is_rolling(cluster, twin) for twin in cluster.twins.values())
     own = not source.paused and (_is_rolling(cluster, source) or not cluster.owned_by(source))
     allowed = source.max_unavailable if source.max_surge == 0 or rolling or own else 0
+    if own:  # its controller takes the doomed and the lost for as good as any other
+        pods = [pod for rs in cluster.owned_by(source) for pod in cluster.pods_of(rs) if pod.active]
+        allowed += sum(pod.ready_since is not None and not cluster.available(pod) for pod in pods)
     return max(0, source.replicas - allowed)
 
 
@@ -78,13 +81,14 @@ def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
 
 
 def destined(cluster: Cluster) -> NodeStatus:
-    """Return what survives of what answers now."""
+    """Return what survives of what answers now; orphans go by the ReplicaSet that selects them."""
     orphans = _left_by_adoption(cluster)
     available, serving = sum(map(cluster.available, orphans)), sum(map(cluster.serves, orphans))
     # One on its way back gets the source's count as soon as it is adopted.
     released = [
         (rs, min(rs.spec, cluster.source.replicas) if APP in rs.labels else rs.spec)
         for rs in cluster.released()
+        if not rs.deleting
     ]
     for rs, spec in released:
         left = _left(cluster, rs, spec)
@@ -92,10 +96,10 @@ def destined(cluster: Cluster) -> NodeStatus:
         serving += sum(cluster.serves(pod) for pod in left)
     for deployment in cluster.deployments:
         owned = cluster.owned_by(deployment)
-        active = [rs for rs in owned if rs.spec > 0]
+        active = [rs for rs in owned if rs.spec > 0 and not rs.deleting]
         # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
-        wanted = deployment.replicas
-        if any(rs.template != deployment.template for rs in active):
+        wanted, new = deployment.replicas, new_replica_set(owned, deployment)
+        if any(rs is not new for rs in active) and not (deployment.paused and len(active) == 1):
             kept = _left_by_roll(cluster, deployment)
             available += sum(map(cluster.available, kept))
             serving += sum(map(cluster.serves, kept))
@@ -108,20 +112,12 @@ def destined(cluster: Cluster) -> NodeStatus:
 
 
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
-    """Return what is left of pods without an owner: a twin that takes them keeps as many as it is to have.
-
-    It takes those that a ReplicaSet of it selects.
-    """
-    kept: list[Pod] = []
-    for pool in (*Pool, None):
-        pods, twin = [pod for pod in cluster.orphans() if pod.label is pool], None
-        if pool is not None:
-            twin = cluster.twins.get(pool)
-        owned = cluster.owned_by(twin) if twin is not None else []
-        taken = twin is not None and any(pod.hash in rs.hashes for rs in owned for pod in pods)
-        gone = max(0, len(pods) - twin.replicas) if twin is not None and taken else 0
-        kept += deletion_order(cluster, pods)[gone:]
-    return kept
+    """Return what is left of pods that have no owner, or lose it now: all, until one selects them."""
+    going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
+    sets = cluster.replica_sets.values()
+    free = [pod for pod in cluster.orphans() if not any(_selects(rs, pod) for rs in sets)]
+    free += [pod for rs in going for pod in cluster.pods_of(rs) if pod.active]
+    return free
 
 
 def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
@@ -140,7 +136,8 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     kept = {
         rs.uid: _left(cluster, rs, min(asked.get(rs.uid, 0), rs.spec, deployment.replicas)) for rs in active
     }
-    old = sorted((rs for rs in active if rs.template != deployment.template), key=lambda rs: rs.created)
+    new = new_replica_set(cluster.owned_by(deployment), deployment)
+    old = sorted((rs for rs in active if rs is not new), key=lambda rs: rs.created)
     unseen = max(0, sum(rs.spec for rs in active) - least - _starting(cluster, deployment))
     for rs in old:
         cleaned = max(0, min(unseen, rs.spec - rs.status_available))
@@ -158,16 +155,21 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
 
 def _starting(cluster: Cluster, deployment: Deployment) -> int:
     """Count the replicas of the newest ReplicaSet that are not ready; its status may say so any moment."""
-    alike = [rs for rs in cluster.owned_by(deployment) if rs.template == deployment.template]
-    new = min(alike, key=lambda rs: (rs.created, rs.name), default=None)
+    new = new_replica_set(cluster.owned_by(deployment), deployment)
     if new is None:
         return 0
     ready = sum(pod.active and cluster.is_long_ready(pod) for pod in cluster.pods_of(new))
     return new.spec - max(new.status_available, ready)
 
 
+def _selects(rs: ReplicaSet, pod: Pod) -> bool:
+    return not rs.deleting and pod.hash in rs.hashes and rs.selects in {None, pod.label}
+
+
 def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
+    if not rs.deleting:
+        active += [pod for pod in cluster.orphans() if _selects(rs, pod)]
     return deletion_order(cluster, active)[max(0, len(active) - spec) :]
 
 
@@ -255,18 +257,34 @@ class Promises:
         bound = min(bound, floor(self.cluster))
         if self.cluster.source.replicas != replicas:
             raise BrokenPromiseError(f"{who} wrote the source's replicas")
-        # What the source's own Deployment controller does is the user's business.
-        own_roll = who == CONTROLLER and bool(
-            not self.cluster.source.paused or self.cluster.owned_by(self.cluster.source)
-        )
-        if not self.excused and not own_roll:
-            self._compare("available", who, before.available, after.available, bound)
-            if not self.cluster.min_ready_s:  # a roll takes what is ready and not available for nothing
+        if not self.excused:
+            # The source's own controller knows of no notice, and may take what its user's strategy allows.
+            itself = who == CONTROLLER and self._runs_itself()
+            if itself:
+                bound = min(bound, replicas - self.cluster.source.max_unavailable - self._looking_ready())
+            else:
+                self._compare("available", who, before.available, after.available, bound)
+            # A roll takes what is ready and not available for nothing. Without splitter nothing is judged.
+            if not self.cluster.min_ready_s and not (itself and self._is_strange()):
                 self._compare("serving", who, before.serving, after.serving, bound)
         if who != CONTROLLER:  # a lost pod that was evicted meanwhile was to be replaced all the same
             self.allowance = max(self.allowance, min(self.seen_ceiling, potential(self.cluster)))
         self._check_surge(who)
         self._note()
+
+    def _runs_itself(self) -> bool:
+        return bool(not self.cluster.source.paused or self.cluster.owned_by(self.cluster.source))
+
+    def _is_strange(self) -> bool:
+        """Whether splitter has written nothing yet, or nothing of what it wrote is left."""
+        cluster = self.cluster
+        marked = ANNOTATION_TAKEN_OVER in cluster.source.annotations
+        return not (marked or cluster.twins or cluster.released() or cluster.orphans())
+
+    def _looking_ready(self) -> int:
+        """Count the dead pods that every controller takes for ready."""
+        pods = [pod for pod in self.cluster.pods.values() if pod.active and pod.ready_since is not None]
+        return sum(not self.cluster.serves(pod) for pod in pods)
 
     def _compare(self, what: str, who: str, before: int, after: int, bound: int) -> None:
         if after < before and after < bound:

@@ -59,9 +59,11 @@ from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
+from splitter.kube import payloads
+from splitter.kube.client import Json
 from splitter.report.status import build
 from stories import budgets
-from stories.cluster import TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
+from stories.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
 from stories.promises import check_reported
 from stories.sight import observe
 
@@ -316,9 +318,7 @@ def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
     cluster.change_spec(twin, template=good.template, rendered_hash=restored, edited=False)
 
 
-def _adopt(  # noqa: C901 - one case a write
-    cluster: Cluster, action: AdoptionAction, observed: Observation | None
-) -> None:
+def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | None) -> None:
     match action:
         case PauseTwin():
             twin = next((twin for twin in cluster.twins.values() if twin.name == action.name), None)
@@ -339,14 +339,45 @@ def _adopt(  # noqa: C901 - one case a write
             rs = _replica_set(cluster, action.name, action.resource_version)
             rs.deleting, rs.deleted, rs.version = True, cluster.now, cluster.version()
         case AdoptPods():
-            owner = cluster.source if action.pool is None else cluster.twins.get(action.pool)
-            if owner is None:
-                raise LostRaceError(action.name)
-            _free(cluster, action.name)
-            template = owner.template
-            if action.template_of is not None:
-                template = _replica_set(cluster, action.template_of, None).template
-            cluster.adopting(owner, action.name, template, action.replicas, action.hashes)
+            _take(cluster, action, observed)
+
+
+def _take(cluster: Cluster, action: AdoptPods, observed: Observation | None) -> None:
+    """Create the ReplicaSet that adopts pods, with the counts that the real payload has."""
+    owner = cluster.source if action.pool is None else cluster.twins.get(action.pool)
+    source = observed.source if observed else None
+    if owner is None or source is None:
+        raise LostRaceError(action.name)
+    _expect(owner.paused, f"{owner.name} was resumed")
+    _free(cluster, action.name)
+    template = owner.template
+    if action.template_of is not None:
+        template = _replica_set(cluster, action.template_of, None).template
+    live = _live(owner)
+    body = payloads.adopting(source, action, live, live)
+    made = cluster.adopting(owner, action.name, template, body["spec"]["replicas"], action.hashes)
+    _remember(made, body)
+
+
+def _live(owner: Deployment) -> Json:
+    """Return a Deployment as far as the payloads of splitter's writes look at one."""
+    rolling = {"maxSurge": owner.max_surge, "maxUnavailable": owner.max_unavailable}
+    labels = {"metadata": {"labels": {APP: "web"}}}
+    spec = {
+        "replicas": owner.replicas,
+        "strategy": {"rollingUpdate": rolling},
+        "selector": {},
+        "template": labels,
+    }
+    return {"metadata": {"name": owner.name, "uid": owner.uid}, "spec": spec}
+
+
+def _remember(rs: ReplicaSet, body: Json) -> None:
+    """Let a ReplicaSet bear the counts of its Deployment that a payload has, if it has any."""
+    annotations = body["metadata"]["annotations"]
+    if payloads.DESIRED in annotations:
+        rs.desired_replicas = int(annotations[payloads.DESIRED])
+        rs.max_replicas = int(annotations[payloads.MOST])
 
 
 def _keep(cluster: Cluster, action: KeepRevision, observed: Observation | None) -> None:
@@ -378,9 +409,7 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | DeleteReplica
             rs = _replica_set(cluster, action.name, action.resource_version)
             rs.labels |= dict(action.labels)
             rs.labels.pop(LABEL_SPLIT, None)
-            # Left there with another N they would stop all rolls (Cluster.stalls_as_kubernetes).
-            if action.counts is not None:
-                rs.desired_replicas, rs.max_replicas = action.counts
+            _remember(rs, payloads.reattaching(action, _live(cluster.source)))
             rs.marked = False
             rs.version = cluster.version()
         case DeleteReplicaSet():

@@ -174,7 +174,7 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         stalled=twin.stalled,
         max_surge=twin.max_surge,
         max_unavailable=twin.max_unavailable,
-        edits=(Edit(("template",), twin.template),) if twin.edited else (),
+        edits=(Edit(("template",), twin.template, cluster.instant(twin.edited_at)),) if twin.edited else (),
         excluded=_excluded(cluster, twin.pool),
         replica_sets=tuple(
             _replica_set(cluster, rs, Attachment.ATTACHED) for rs in cluster.owned_by(twin) if not rs.deleting

@@ -111,10 +111,10 @@ def left(cluster: Cluster, twin: Deployment, order: Sequence[int]) -> tuple[int,
     """
     served, stayed = len(cluster.pods), len(cluster.pods)
     idle = 0
-    turns = iter(order)
+    acting = iter(order)
     while idle < 2:
         owned = cluster.owned_by(twin)
-        who = next(turns, None)
+        who = next(acting, None)
         chosen = [None, *owned] if who is None else [[None, *owned][who % (len(owned) + 1)]]
         changed = False
         for rs in chosen:
@@ -148,7 +148,7 @@ class TestDeployments:
 
     @settings(max_examples=600)
     @given(deployments(), st.integers(1, 12), ORDERS)
-    def test_below_the_floor_nobody_goes_who_serves(
+    def test_below_the_floor_nothing_goes_that_serves(
         self, drawn: Drawn, missing: int, order: list[int]
     ) -> None:
         """Not by our write: without it its roll may take what its strategy allows."""
@@ -162,7 +162,7 @@ class TestDeployments:
         assert left(cluster, twin, order)[0] == before
 
     def test_doomed_replicas_in_a_roll_are_not_free(self) -> None:
-        """All that serve are on cordoned nodes, and nothing counts as available: nobody is given away."""
+        """All serving pods are on cordoned nodes, and none counts as available: none is given away."""
         old = tuple(Made("doomed", ready=True, cost="-1000") for _ in range(4))
         drawn = Drawn(4, 1, 0, ((4, old), (1, (Made("sound", ready=False, cost=None),))), "", 0)
         holder = holder_of_twin(seen(built(drawn)[0]), 0, 0, on_demand=False)
@@ -241,10 +241,10 @@ class TestOthers:
 
     @settings(max_examples=400)
     @given(st.one_of(replica_sets(), members()), st.integers(1, 12))
-    def test_below_the_floor_nobody_goes_who_serves(
+    def test_below_the_floor_nothing_goes_that_serves(
         self, view: ReplicaSetView | TwinView, missing: int
     ) -> None:
-        """What is given serves nobody."""
+        """No pod among those that are given serves."""
         holder = of_view(view)
         given_ = holder.shrink(holder.available + missing)
         if given_:

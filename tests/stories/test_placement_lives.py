@@ -25,11 +25,23 @@ def test_a_life_sees_a_member_that_is_ended_too_often(monkeypatch: pytest.Monkey
     monkeypatch.setattr(disruption, "_too_often", lambda *_: None)
     monkeypatch.setattr(disruption, "_failed_before", lambda *_: None)
     monkeypatch.setattr(disruption, "_unplaceable", lambda *_: None)
+    monkeypatch.setattr(disruption, "not_made_again", lambda *_: None)
     story = PlacementStory()
     story.policy_acts = story.cordoned = False
     story.nodes_are("doomed", "spot-a")
     with pytest.raises(AssertionError, match="was ended 5 times within an hour"):
         story.wait(600)
+
+
+def test_a_life_sees_a_member_that_cannot_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that does not ask is found out by the first notice."""
+    monkeypatch.setattr(disruption, "not_made_again", lambda *_: None)
+    story = PlacementStory()
+    story.members[1].unready_until = story.now_s + 3600
+    story.wait(120)
+    story.nodes_are("doomed", "spot-a")
+    with pytest.raises(AssertionError, match="db-4 is not made again behind db-1"):
+        story.wait(60)
 
 
 def test_a_pod_has_one_end() -> None:

@@ -133,13 +133,15 @@ def _one_misplaced(*, up: bool) -> PlacementStory:
 
 
 def test_pods_are_refused_by_a_quota_on_notice() -> None:
-    """A member that cannot be made keeps no other from being moved."""
-    story = PlacementStory(replicas=7)
+    """Nor would the other be made again: it ends when its node does, in order."""
+    story = PlacementStory(replicas=7, ordered=False)
     story.quota = True
     story.members[0].ends_at = story.now_s
     story.tell("db-0 ends by itself, and a quota lets nobody make it again")
     story.wait(30)
-    story.nodes_are("doomed", "spot-a")
-    story.wait(100)
+    story.notice(120, "spot-a")
+    story.wait(70)
+    assert story.ends == []
+    story.wait(20)
     assert {k for _, k in story.ends} >= {4}
     assert story.serving >= 4

@@ -52,7 +52,7 @@ def test_a_life_sees_an_eviction_too_many(monkeypatch: pytest.MonkeyPatch) -> No
         for seed in range(100):
             Life(seed).run()
 
-    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, None))
+    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, "", None))
     monkeypatch.setattr(budgets, "unsettled", lambda _: [])
     with pytest.raises(BrokenPromiseError, match="was evicted"):
         live()

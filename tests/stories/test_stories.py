@@ -309,6 +309,40 @@ class TestRunning:
         story.wait(60)
         assert not traces(story.cluster)
 
+    def test_images_are_set_by_label(self) -> None:
+        """`kubectl set image deploy -l app=web` reaches both twins, too: each image is rolled out once."""
+        story = split("Images are set by label, of the source and of both twins")
+        for number in range(2, 7):
+            born = story.cluster.born
+            for pool in Pool:
+                story.cluster.edit_twin(pool, f"v{number}|{pool}")
+            story.happens(f"somebody gives both twins the image v{number}")
+            story.wait(2)
+            story.set_image(f"v{number}")
+            story.wait(60)
+            assert not unsettled(story.cluster, on_demand=4)
+            assert story.cluster.born - born == 12  # 10 pods and 2 ReplicaSets
+        said = str(story.cluster.split and story.cluster.split.status["decisions"])
+        assert "Rolling" in said
+        assert not [reason for reason in ("Drift", "Conflict") if reason in said]
+
+    def test_one_command_is_one_conflict(self) -> None:
+        """Both twins are edited together, and put back one after the other: that counts once, and says so."""
+        story = split("Both twins are edited by one command, again and again")
+        counts = []
+        for _ in range(3):
+            for pool in Pool:
+                story.cluster.edit_twin(pool, f"by-hand|{pool}")
+            story.happens("somebody edits both twins")
+            story.wait(120)
+            assert story.cluster.split is not None
+            counts.append(str(story.cluster.split.status["writeConflicts"]).count("2026-"))
+        assert counts == [1, 2, 3]
+        assert story.reason() == "Conflict"
+        said = str(story.cluster.split and story.cluster.split.status["decisions"])
+        assert "put back (2 of 3 times within 10 min)" in said
+        assert "3 write conflicts within 10 min over the pod templates of its twins: the workload" in said
+
     def test_bad_annotation(self) -> None:
         """Bad input moves nothing: the last good policy holds."""
         story = split("A bad annotation while split")

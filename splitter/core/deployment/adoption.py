@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from splitter.core import actions as do
-from splitter.core.deployment.unowned import orphans_of
+from splitter.core.deployment.unowned import orphans_of, stopped
 from splitter.core.desired.compare import is_withdrawn
-from splitter.core.eligibility.deployments import selected_by_others
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.labels_annotations import kept_name
@@ -20,13 +19,18 @@ from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, Rep
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import LET_GO
-from splitter.core.twins import replica_moves
+from splitter.core.twins import letting_go, replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
-from splitter.core.twins.write_order import LOST_COST, OUR_COST, is_low
+from splitter.core.twins.write_order import LOST_COST, OUR_COST, cost_of, is_low
 
 
 def onboard(this: PlanInput) -> Plan:
     """Park what is idle, prepare the twins for the source's pods, then let the pods go (H26, H40)."""
+    refused = this.observed.letting_go_refused
+    return _onboard(this) if refused is None else letting_go.undone(this, refused)
+
+
+def _onboard(this: PlanInput) -> Plan:
     attached = this.observed.attached_as(Attachment.ATTACHED)
     active = [rs for rs in attached if holds_replicas(rs)]
     if len(active) > 1:
@@ -51,19 +55,11 @@ def onboard(this: PlanInput) -> Plan:
         return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,))
     if (unrest := not_calm(home.pods)) is not None:
         return Plan(Step.ADOPT_PODS, State.HELD, unrest, notes=(unrest,), requeue_after_s=POLL_S)
-    return _prepared(this, home) or _undone(this) or _let_go(Step.ADOPT_PODS, under_way(this), [home])
-
-
-def _undone(this: PlanInput) -> Plan | None:
-    """Return the end of a take-over whose pods another controller has begun to select meanwhile (H29).
-
-    The Split says so first: the following steps, and those after a restart, go by it.
-    """
-    barred = selected_by_others(this.observed, this.source, this.policy)
-    if barred is None:
-        return None
-    actions = (do.EnsureSplit(takes_over=False),)
-    return Plan(Step.ADOPT_PODS, State.HELD, barred, actions, (barred,), requeue_after_s=AT_ONCE_S)
+    return (
+        _prepared(this, home)
+        or letting_go.taken_back(this)
+        or _let_go(Step.ADOPT_PODS, under_way(this), [home])
+    )
 
 
 def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
@@ -232,8 +228,7 @@ def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[
         # Else both twins would roll at once when they are resumed. They roll later, one after the other.
         return [do.RestoreTemplate(twin.name, kept.name, twin.resource_version, tried=False)]
     name = _free_name(twin.name, hashes[0], twin.replica_sets)
-    most = twin.spec_replicas + twin.max_surge
-    return [do.AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, None)]
+    return [do.AdoptPods(name, twin.pool, hashes, None)]
 
 
 def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> bool:
@@ -289,21 +284,7 @@ def offboard(this: PlanInput) -> Plan:
         return _waits(
             "waiting for the Deployment controller to see that the twins are paused", State.GIVING_BACK
         )
-    if (barred := selected_by_others(this.observed, this.source, this.policy) or _hung(this)) is not None:
-        # H52
-        why = f"its pods are replaced, and none changes its owner: {barred.message}"
-        note = Note(barred.reason, why, warning=True)
-        resume = do.SetPaused(paused=False, resource_version=this.source.resource_version)
-        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), requeue_after_s=AT_ONCE_S)
     return _let_go(Step.OFFBOARD, State.GIVING_BACK, active)
-
-
-def _hung(this: PlanInput) -> Note | None:
-    """Say that pods that were let go before wait for their owner still: no others are let go beside them."""
-    hung = [rs.name for rs in this.observed.attached_as(Attachment.PARKED) if rs.deleted is not None]
-    if not hung:
-        return None
-    return Note(Reason.HANDOVER_HANGS, f"what was let go before has not ended: {', '.join(hung)}")
 
 
 def _all_kept(this: PlanInput) -> list[do.Action]:
@@ -368,8 +349,18 @@ def bring_home(this: PlanInput) -> Plan:
         return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), requeue_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
     attached = this.observed.attached_as(Attachment.ATTACHED)
-    if any(set(hashes) <= set(rs.hashes) for rs in attached if rs.spec_replicas):
+    active = [rs for rs in attached if rs.spec_replicas or not this.source.replicas]
+    if any(set(hashes) <= set(rs.hashes) for rs in active):
         return _waits("waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, AT_ONCE_S)
+    if (first := stopped(this)) is not None:
+        return first
+    costs = [cost for pod in pods if (cost := cost_of(pod)) is not None]
+    if costs and len(pods) > this.source.replicas:  # those above N end as soon as they are home
+        note = Note(
+            Reason.GIVING_BACK, f"of {len(pods)} pods those on nodes that go are to end first", quiet=True
+        )
+        again_s = AT_ONCE_S
+        return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(costs), (note,), requeue_after_s=again_s)
     kept = _kept_of(this, hashes)
     if kept is None or kept.template_hash == this.source.template_hash:
         # All of them have the source's template: its ReplicaSet is called as it was before, if it was.
@@ -378,8 +369,7 @@ def bring_home(this: PlanInput) -> Plan:
         own = kept.name.removeprefix(kept_name(this.source.key.name, ""))
         hashes = tuple(dict.fromkeys((own, *hashes)))
     name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
-    most = this.source.replicas + this.source.max_surge
-    action = do.AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
+    action = do.AdoptPods(name, None, hashes, kept.name if kept is not None else None)
     note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
     return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), requeue_after_s=AT_ONCE_S)
 

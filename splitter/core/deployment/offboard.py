@@ -9,12 +9,13 @@ from dataclasses import replace
 from splitter.core import actions as do
 from splitter.core.deployment import adoption
 from splitter.core.deployment.adoption import restless, unlabelled
+from splitter.core.deployment.unowned import stopped
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Attachment, Note, ReplicaSetView, SourceView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.twins import replica_moves
+from splitter.core.twins import letting_go, replica_moves
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.onboard import wait_controller
 from splitter.core.twins.rollout import last_available
@@ -100,13 +101,16 @@ def _last_traces(this: PlanInput) -> Plan:
 def _reattach_one(source: SourceView, rs: ReplicaSetView) -> do.Reattach:
     names = (*source.selector_keys, "pod-template-hash")
     labels = tuple((name, rs.template_labels[name]) for name in names if name in rs.template_labels)
-    counts = (rs.spec_replicas, rs.spec_replicas + source.max_surge) if rs.spec_replicas else None
-    return do.Reattach(rs.name, rs.resource_version, labels, counts)
+    return do.Reattach(rs.name, rs.resource_version, labels, active=rs.spec_replicas > 0)
 
 
 def offboard(this: PlanInput) -> Plan:
     """Give the twins' pods back, once nothing more urgent is due (H37)."""
     if not restless(this):
+        if any(pod.counts for pod in this.observed.orphans) and (first := stopped(this)) is not None:
+            return replace(first, step=Step.OFFBOARD)
+        if (why := letting_go.barred(this)) is not None:
+            return letting_go.replaced(this, why)
         return adoption.offboard(this)
     return replace(twins_steps.run(this), state=State.GIVING_BACK, step=Step.OFFBOARD, requeue_after_s=POLL_S)
 

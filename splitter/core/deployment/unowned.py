@@ -10,20 +10,23 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from splitter.core.actions import Action, DeletePod, HolderKind, Scale
+from splitter.core.actions import Action, DeletePod, HolderKind, Scale, SetPaused
 from splitter.core.handover import Step, waits_for_pods
+from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.model import (
     Attachment,
     NodeStatus,
+    Note,
     Observation,
     PodView,
     Pool,
     ReplicaSetView,
     seconds_between,
 )
-from splitter.core.plan import Plan, PlanInput
-from splitter.core.reasons import Reason
+from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
+from splitter.core.reasons import Reason, State
 from splitter.core.split_status import LET_GO, RebalanceState
+from splitter.core.twins.onboard import current_last, parked
 
 # How long pods may have no owner that acts on them.
 MOMENT_S = 10.0
@@ -57,8 +60,8 @@ def _loose(observed: Observation) -> list[PodView]:
 def let_go_at(observed: Observation) -> datetime | None:
     """Return when the pods were let go: as their ReplicaSet says, or as the Split has told it."""
     asked = [rs.deleted for rs in observed.going if rs.deleted is not None]
-    told = [one.at for one in observed.reported.decisions if one.message.startswith(LET_GO)]
-    known = asked or told[-1:] or [one.since for one in observed.reported.conditions]
+    begun = [one.at for one in observed.reported.decisions if one.message.startswith(LET_GO)]
+    known = asked or begun[-1:] or [one.since for one in observed.reported.conditions]
     return min(known, default=None)
 
 
@@ -72,7 +75,7 @@ def is_over(observed: Observation) -> bool:
     lasted_s = seconds_between(since, observed.now)
     if lasted_s <= MOMENT_S:
         return lasted_s > _LOSING_S and loses(observed)
-    if observed.going or observed.leaving or lasted_s > _LATEST_S:
+    if observed.going or observed.leaving or lasted_s > _LATEST_S or _nobody_adopts(observed):
         return True
     hashes = {pod.revision for pod in _loose(observed)}
     adopting = [
@@ -82,6 +85,14 @@ def is_over(observed: Observation) -> bool:
     ]
     refused = observed.reported.reason == Reason.WRITE_DENIED
     return any(age_s > MOMENT_S for age_s in adopting) or refused
+
+
+def _nobody_adopts(observed: Observation) -> bool:
+    """Whether what they were let go for is there without them: twins that run, or a source that does."""
+    source = observed.source
+    if source is None or LABEL_SPLIT in source.labels:
+        return bool(observed.twins) and not any(twin.paused for twin in observed.twins)
+    return not source.paused and bool(observed.attached_as(Attachment.ATTACHED))
 
 
 def loses(observed: Observation) -> bool:
@@ -155,7 +166,7 @@ def given_up(observed: Observation) -> Observation:
 
 
 def completed(this: PlanInput, planned: Plan) -> Plan:
-    """Return a plan with what pods without an owner need need in any step."""
+    """Return a plan with what pods without an owner need in any step."""
     if planned.step not in {Step.NOTHING, Step.CONSIDER}:
         planned = replace(planned, actions=(*planned.actions, *_ended(this)))
     moves = planned.step in {Step.WAIT_CONTROLLER, Step.CUT_OFF, Step.SETTLE, Step.RUN}
@@ -185,3 +196,43 @@ def _first(pods: Iterable[PodView]) -> list[PodView]:
         (pod for pod in pods if pod.counts),
         key=lambda pod: (pod.node is not None, pod.ready_since is not None, not pod.going, pod.name),
     )
+
+
+def covering(this: PlanInput) -> list[Action]:
+    """Return the raise of on-demand for spot that goes or has gone while its pods cannot be adopted."""
+    twin, orphans = this.observed.on_demand, [pod for pod in this.observed.orphans if pod.counts]
+    going = any(pod.going and not pod.voluntary for pod in orphans) or _missing_on_spot(this.observed)
+    if twin is None or not orphans or not going or this.policy.freeze:
+        return []
+    if orphans_of(this, Pool.ON_DEMAND) or not any(rs.spec_replicas for rs in twin.replica_sets):
+        return []  # it has to be there first
+    held = [rs.spec_replicas for rs in this.observed.replica_sets]
+    held += [rs.spec_replicas for one in this.observed.twins for rs in one.replica_sets]
+    wanted = twin.spec_replicas + this.source.replicas - sum(held) - sum(not pod.going for pod in orphans)
+    if this.policy.on_demand_max is not None:
+        wanted = min(wanted, this.policy.on_demand_max)
+    if wanted <= twin.spec_replicas:
+        return []
+    return [Scale(HolderKind.DEPLOYMENT, twin.name, twin.spec_replicas, wanted, None)]
+
+
+def stopped(this: PlanInput) -> Plan | None:
+    """Stop a source that another client resumed while pods have no owner (H47); None if it is stopped.
+
+    It is paused, and then its own ReplicaSets are parked, which shrink once the pods are home. Beside one of
+    them its controller would share out the count, and take serving replicas for those that start.
+    """
+    attached = this.observed.attached_as(Attachment.ATTACHED)
+    if this.source.paused and this.source.observed and not attached:
+        return None
+    if not this.source.paused:
+        message = f"{this.source.key.name} was resumed while pods had no owner; paused until they are back"
+        actions: tuple[Action, ...] = (SetPaused(paused=True, resource_version=this.source.resource_version),)
+    elif not this.source.observed:
+        waits = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to see the pause")
+        return Plan(Step.WAIT_CONTROLLER, State.GIVING_BACK, waits, requeue_after_s=AT_ONCE_S)
+    else:
+        message = f"parked {', '.join(rs.name for rs in attached)}, made while the source was not paused"
+        actions = tuple(parked(this, rs) for rs in current_last(this.source, attached))
+    note = Note(Reason.GIVING_BACK, message)
+    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, actions, (note,), requeue_after_s=AT_ONCE_S)

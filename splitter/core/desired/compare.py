@@ -86,7 +86,8 @@ def pod_hash(pod_template: Manifest) -> str:
         name: {key: text for key, text in mapping_at(metadata, name).items() if not key.startswith(_MARKS)}
         for name in ("labels", "annotations")
     }
-    return _hash({**texts, "spec": without(spec, *_PLACEMENT)})
+    finalizers = {name: value for name, value in metadata.items() if name == "finalizers" and value}
+    return _hash({**texts, **finalizers, "spec": without(spec, *_PLACEMENT)})
 
 
 def canonical_json(value: object) -> str:

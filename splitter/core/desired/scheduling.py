@@ -22,6 +22,10 @@ class NodePresets:
     spot_terms: tuple[Manifest, ...]
     on_demand_terms: tuple[Manifest, ...]
     spot_tolerations: tuple[Manifest, ...] = ()
+    spot_marks: tuple[Manifest, ...] = ()
+    """Terms one of which each node matches that is recognised as spot; none: nobody knows."""
+    on_demand_marks: tuple[Manifest, ...] = ()
+    """The same of the nodes that on-demand replicas are asked for on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from splitter.core.eligibility import deployments, placement, statefulsets
 from splitter.core.eligibility.checks import Check, over_a_limit
 from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.eligibility.placement import why_unplaceable
+from splitter.core.eligibility.pools import barriers, no_spot_node, seen_as_spot
 from splitter.core.labels_annotations import SPOT_ORDINALS, split_name, twin_name
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
@@ -19,7 +20,16 @@ from splitter.core.model import Mode, Note, Observation, Pool, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason, VerdictCause
 
-__all__ = ["advice", "objection_while_split", "placement_advice", "refusal", "why_unplaceable"]
+__all__ = [
+    "advice",
+    "barriers",
+    "no_spot_node",
+    "objection_while_split",
+    "placement_advice",
+    "refusal",
+    "seen_as_spot",
+    "why_unplaceable",
+]
 
 
 def refusal(
@@ -64,7 +74,7 @@ def _checks_while_split(observed: Observation, source: SourceView) -> Sequence[C
     if source.key.kind == DEPLOYMENT:
         return (over_a_limit, *deployments.CHECKS_WHILE_SPLIT)
     placed = observed.split is not None and observed.split.ordinals is not None
-    return (over_a_limit, *(placement.CHECKS if placed else statefulsets.CHECKS_WHILE_SPLIT))
+    return (over_a_limit, *(placement if placed else statefulsets).CHECKS_WHILE_SPLIT)
 
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
@@ -78,6 +88,14 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
             " Pending and moves wait for the grace; they are never forced"
         )
         notes.append(Note(Reason.SURGE_MAY_PEND, message))
+    pods = [pod for rs in observed.replica_sets for pod in rs.pods]
+    if (priority := max((pod.priority for pod in pods if pod.counts), default=0)) > 0:
+        message = (
+            f"its pods have the priority {priority}, and so has the replica that asks for spot in an outage:"
+            " the scheduler may preempt pods of a lower priority on spot nodes for it; a PriorityClass with"
+            " preemptionPolicy: Never rules that out"
+        )
+        notes.append(Note(Reason.PROBE_MAY_PREEMPT, message))
     if who := observed.related.untolerant_autoscaler:
         message = (
             f"{who} scales by the average of an external or object metric, and does so without the usual 10 %"

@@ -153,6 +153,19 @@ def replicas_starting(observed: Observation, source: SourceView, policy: Policy)
     )
 
 
+def mutated(observed: Observation, _: SourceView, __: Policy) -> Note | None:
+    """Object to a policy that has changed a twin on its way (H17)."""
+    for twin in observed.twins:
+        if fields := (*twin.altered, *twin.added):
+            return by_another(
+                Reason.DRIFT,
+                f"a mutating policy or webhook has made {twin.name} another than splitter wrote it:"
+                f" {', '.join(fields)}; have it leave objects with the label splitter.io/split=twin as they"
+                " are, or give the source the same",
+            )
+    return None
+
+
 def denied(observed: Observation, _: SourceView, __: Policy) -> Note | None:
     """Object with what the dry run was answered."""
     return observed.denied

@@ -1,6 +1,7 @@
 """What stands in the way of splitting a Deployment."""
 
 from splitter.core.eligibility import checks
+from splitter.core.eligibility.pools import no_cover
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_REPLICA_SETS
 from splitter.core.model import Attachment, Note, Observation, SourceView
@@ -61,7 +62,7 @@ def _without_hash(observed: Observation, _: SourceView, __: Policy) -> Note | No
 def selected_by_others(observed: Observation, _: SourceView, __: Policy) -> Note | None:
     """Object to another controller that would adopt its pods, and end them, while they change their owner.
 
-    A right that is missing is an objection too: what was not looked at may be one. Source: H17.
+    A right that is missing is an objection too: what was not looked at may be one. Source: H82.
     """
     related = observed.related
     if related.rival:
@@ -102,6 +103,7 @@ CHECKS: tuple[checks.Check, ...] = (
     checks.autoscaler_on_twin,
     checks.one_node_volume,
     selected_by_others,
+    no_cover,
     checks.rollout_in_progress,
     checks.replicas_starting,
     checks.denied,
@@ -111,6 +113,7 @@ CHECKS_WHILE_SPLIT: tuple[checks.Check, ...] = (
     checks.controlled_by_another,
     _recreate,
     checks.own_labels_taken,
+    checks.mutated,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
 )

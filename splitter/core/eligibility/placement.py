@@ -9,6 +9,7 @@ import json
 from splitter.core.desired.manifest import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.eligibility.checks import Check, objection
+from splitter.core.eligibility.pools import no_cover
 from splitter.core.labels_annotations import LABEL_POOL, split_name
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Observation, SourceView
@@ -105,4 +106,5 @@ def _reached(observed: Observation, source: SourceView) -> list[int]:
     return [k for k in sorted(observed.related.reach) if first <= k < first + source.replicas]
 
 
-CHECKS: tuple[Check, ...] = (_unsupported, _no_volume_can_move)
+CHECKS: tuple[Check, ...] = (_unsupported, no_cover, _no_volume_can_move)
+CHECKS_WHILE_SPLIT: tuple[Check, ...] = (_unsupported, _no_volume_can_move)

@@ -5,6 +5,7 @@ and volumes has to be looked at.
 """
 
 from splitter.core.eligibility import checks
+from splitter.core.eligibility.pools import no_cover
 from splitter.core.labels_annotations import ANNOTATION_MODE, ANNOTATION_VOLUMES, split_name
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
@@ -106,6 +107,7 @@ CHECKS: tuple[checks.Check, ...] = (
     _autoscaled,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
+    no_cover,
     checks.rollout_in_progress,
     checks.replicas_starting,
     checks.denied,
@@ -120,6 +122,7 @@ CHECKS_WHILE_SPLIT: tuple[checks.Check, ...] = (
     _autoscaled,
     _declared_in_git,
     checks.own_labels_taken,
+    checks.mutated,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
 )

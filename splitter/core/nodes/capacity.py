@@ -279,6 +279,29 @@ def on_demand_node_selector_terms(presets: tuple[Preset, ...] = PRESETS) -> list
     return [*terms, {"matchExpressions": _none_of([*theirs, *spot])}]
 
 
+def spot_mark_terms(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
+    """Return terms one of which each node matches that is classified as spot by a label.
+
+    More than `spot_node_selector_terms` ask for: a node that also says on-demand is no spot (R3).
+    """
+    terms: list[dict[str, object]] = []
+    on_demand = [label for preset in presets for label in preset.on_demand]
+    overriding: list[LabelMatch] = []
+    for preset in presets:
+        if preset.overrides:
+            overriding.extend(preset.on_demand)
+        excluded = _none_of(overriding if preset.overrides else on_demand)
+        terms.extend({"matchExpressions": [_one_of(label), *excluded]} for label in preset.spot)
+    return terms
+
+
+def on_demand_mark_terms(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
+    """Return terms one of which each node matches that on-demand replicas ask for: none says spot."""
+    spot = _none_of(label for preset in presets for label in preset.spot)
+    asked = (term["matchExpressions"] for term in on_demand_node_selector_terms(presets))
+    return [{"matchExpressions": [*one, *spot]} for one in asked if isinstance(one, list)]
+
+
 def spot_tolerations(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
     """Return what the spot twin must tolerate, in the order of the table."""
     return [

@@ -121,6 +121,10 @@ class NodeState:
     """When it goes at the latest, where somebody said so."""
     notice_s: float | None = None
     """Of a doomed node: how long its provider's notice lasts; None while nobody takes the machine away."""
+    reclaim_s: float | None = None
+    """The same, where its provider says that it takes the machine back, and how long it gives is known."""
+    undated: bool = False
+    """Doomed, and neither a deadline nor that says when it goes: it was cordoned, or is drained."""
     usual_notice_s: float | None = None
     """How long its provider's notice would last, whether it goes or not."""
     voluntary: bool = False

@@ -140,13 +140,19 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
         return state
     gravest = notices[0]
     health = _HEALTH[gravest.tier]
+    deadline = min((signal.deadline for signal in notices if signal.deadline), default=None)
+    doomed = health is Health.DOOMED
+    reclaimed = doomed and any(signal.reclaim for signal in notices)
+    reclaim_s = NOTICE_S.get(facts.provider) if reclaimed else None
     voluntary = (facts.voluntary or _is_chosen(facts)) and not any(signal.reclaim for signal in notices)
     return replace(
         state,
         health=health,
         tier=gravest.tier,
         signal=gravest.text,
-        deadline=min((signal.deadline for signal in notices if signal.deadline), default=None),
+        deadline=deadline,
+        undated=doomed and deadline is None and reclaim_s is None,
+        reclaim_s=reclaim_s,
         notice_s=state.usual_notice_s if _is_noticed(facts, health, gravest) and not voluntary else None,
         voluntary=voluntary,
     )

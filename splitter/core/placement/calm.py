@@ -8,8 +8,7 @@ from datetime import datetime
 
 from splitter.core.clock import left_s
 from splitter.core.model import Note, Pool
-from splitter.core.placement.disruption import Hold
-from splitter.core.placement.members import Member, PlacementInput
+from splitter.core.placement.members import Hold, Member, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
@@ -27,11 +26,7 @@ def waits_for_others(
         message = f"{name} moves to {to} when the StatefulSet's own update is through: {observed.rolling}"
         return Hold(Note(Reason.ROLLOUT_IN_PROGRESS, message))
     left = _left_cordoned(observed, state)
-    unready = [
-        m
-        for m in observed.members
-        if m.ordinal not in left and not m.is_available(observed.now, observed.min_ready_s)
-    ]
+    unready = [m for m in observed.members if m.ordinal not in left and not _is_calm(observed, m)]
     if unready:
         ready = observed.desired - len(unready) - len(left)
         first = unready[0]
@@ -54,6 +49,12 @@ def waits_for_others(
         message = f"{name} waits to move to {to}: {observed.surplus[0].name} is being scaled away"
         return Hold(waiting(message))
     return None
+
+
+def _is_calm(observed: PlacementInput, member: Member) -> bool:
+    """Whether it is available; on a spot node that is cordoned it stays until another client drains it."""
+    unhurried = member.serves and member.is_unhurried(observed.now)
+    return (unhurried or member.is_sound) and member.is_ready_for(observed.now, observed.min_ready_s)
 
 
 def waits_long(observed: PlacementInput, state: RebalanceState, seconds: float) -> bool:

@@ -1,6 +1,7 @@
 """The only place that permits the end of a pod: each eviction or deletion of a member asks `permitted` (P10).
 
-It knows the evidence and its age, the quorum, the budget and the back-off. It keeps count: splitter ends one
+It knows the evidence and its age, what would keep the member from being made again (`recreation`), the
+quorum, the budget and the back-off. It keeps count: splitter ends one
 member at most `Tuning.restarts_per_hour` times within an hour, and moves it for the sake of order half as
 often, whatever the cluster answers. The count is kept in the Split (`RebalanceState.restarts`), and by the
 reconciler while that cannot be written (`Observation.restarts`). `place` calls it last, with all that a
@@ -16,7 +17,8 @@ from splitter.core.clock import clock, left_s
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S
-from splitter.core.placement.members import TRANSIT_S, PlacementInput
+from splitter.core.placement.members import TRANSIT_S, Hold, Member, PlacementInput
+from splitter.core.placement.recreation import doubled, held_in_order, not_made_again
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.sentences import waiting
@@ -25,7 +27,6 @@ from splitter.core.split_status import RebalanceState, Restart
 HOUR_S = 3600.0
 # An eviction that a PodDisruptionBudget refused is asked again after this.
 ASK_AGAIN_S = 10.0
-_DOUBLINGS = 10
 
 
 @unique
@@ -41,6 +42,11 @@ class Cause(Enum):
 _EVICTIONS = frozenset({Cause.ORDER, Cause.NOTICE})
 
 
+def cause_of(member: Member, now: datetime) -> Cause:
+    """Return why a member is evicted: a cordon without a deadline leaves time for a planned move."""
+    return Cause.NOTICE if member.is_doomed and not member.is_unhurried(now) else Cause.ORDER
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """A pod that is to end, and why."""
@@ -53,14 +59,6 @@ class End:
     def serves(self) -> bool:
         """Whether one fewer is ready by it."""
         return self.cause in _EVICTIONS and self.pod.counts and self.pod.ready_since is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Why nothing moves, and the seconds after which time alone may change that."""
-
-    note: Note
-    requeue_after_s: float | None = None
 
 
 def permitted(
@@ -107,6 +105,7 @@ def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning:
     if end.cause in _EVICTIONS:
         return (
             _unplaceable(observed, end, state, tuning)
+            or not_made_again(observed, end.ordinal, end.pod, state, tuning)
             or _without_majority(observed, end)
             or _beside_another(observed, end, state)
             or _too_often(observed, end, state, tuning)
@@ -115,7 +114,25 @@ def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning:
         )
     if end.cause is Cause.VANISHED:
         return _may_still_run(observed, end, tuning) or _too_often(observed, end, state, tuning)
-    return _too_often(observed, end, state, tuning)
+    return held_in_order(observed, end.ordinal, end.pod) or _too_often(observed, end, state, tuning)
+
+
+def barred(
+    observed: PlacementInput, member: Member, cause: Cause, state: RebalanceState, tuning: Tuning
+) -> Hold | None:
+    """Return why a member may not be ended now; None: it may, or has no pod."""
+    if member.pod is None:
+        return None
+    return hindrance(observed, End(member.ordinal, member.pod, cause), state, tuning)
+
+
+def is_member_spent(
+    observed: PlacementInput, member: Member, cause: Cause, state: RebalanceState, tuning: Tuning
+) -> bool:
+    """Whether a member has to rest for its own sake: another may be moved meanwhile."""
+    return member.pod is not None and is_spent(
+        observed, End(member.ordinal, member.pod, cause), state, tuning
+    )
 
 
 def is_spent(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> bool:
@@ -132,15 +149,6 @@ def within_the_hour(state: RebalanceState, now: datetime) -> RebalanceState:
     """Forget the ends that count no more."""
     since = now - timedelta(seconds=HOUR_S)
     return replace(state, restarts=tuple(one for one in state.restarts if one.at > since))
-
-
-def doubled(seconds: float, times: int) -> float:
-    """Return a wait that was doubled so many times.
-
-    >>> doubled(60.0, 2)
-    240.0
-    """
-    return seconds * float(2 ** min(times, _DOUBLINGS))
 
 
 def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:

@@ -1,4 +1,4 @@
-"""The members of a StatefulSet in one moment: who stands where, who counts, who is on the way.
+"""The members of a StatefulSet in one moment, where each stands, and what the mover may answer about them.
 
 Built by `kube.observe` in every reconcile (and by tests). A member is counted by its pod and that pod's node,
 never by the StatefulSet's status. Nothing here decides. Counts are replicas, instants aware UTC datetimes.
@@ -10,12 +10,14 @@ from datetime import datetime
 
 from splitter.core.clock import left_s
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, PodView, Pool
+from splitter.core.model import NodeStatus, Note, PodView, Pool
 from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.rebalance import RebalanceInput
 
 TRANSIT_S = 60.0
 """So long a member that restarts holds up the doomed: they go anyway, half a notice later."""
+HURRY_S = 600.0
+"""A deadline that is further away leaves time for a planned move. No provider's notice is longer."""
 _UP = frozenset({NodeStatus.SOUND, NodeStatus.DOOMED, NodeStatus.UNSEEN})
 
 
@@ -28,6 +30,7 @@ class Member:
     born: Pool | None = None  # what the admission policy made of the pod; None: it was there before the split
     reach: Reach = field(default_factory=Reach)
     staged: str = ""  # what a new pod would bring that its StatefulSet keeps back
+    untried: str = ""  # the template that a new pod would be of, where no member shows that it starts
 
     @property
     def serves(self) -> bool:
@@ -50,6 +53,20 @@ class Member:
         pod = self.pod
         going = pod is not None and pod.going
         return going and pod is not None and pod.on_spot and not pod.voluntary
+
+    def is_unhurried(self, now: datetime) -> bool:
+        """Doomed, and its node is cordoned or drained without a deadline, or has one that is far (P27)."""
+        pod = self.pod
+        if pod is None or not self.is_doomed or self.is_lost:
+            return False
+        if pod.deadline is not None:
+            return (pod.deadline - now).total_seconds() > HURRY_S
+        return pod.undated or pod.cordoned
+
+    @property
+    def may_stay(self) -> bool:
+        """On a spot node that is cordoned, and nothing worse: it may stay so for ever."""
+        return self.is_doomed and self.pod is not None and self.pod.cordoned and self.pod.deadline is None
 
     @property
     def is_lost(self) -> bool:
@@ -77,8 +94,12 @@ class Member:
 
     def is_available(self, now: datetime, min_ready_s: float) -> bool:
         """Whether it has been ready for `minReadySeconds`, on a node that stays."""
+        return self.is_sound and self.is_ready_for(now, min_ready_s)
+
+    def is_ready_for(self, now: datetime, seconds: float) -> bool:
+        """Whether it serves, and has been ready for so long: what the StatefulSet controller asks."""
         ready_since = self.pod.ready_since if self.pod is not None else None
-        return self.is_sound and not left_s(now, ready_since, min_ready_s)
+        return self.serves and not left_s(now, ready_since, seconds)
 
     def is_stuck(self, now: datetime, grace_s: float) -> bool:
         """Whether the scheduler has found no node for it for the whole grace."""
@@ -133,6 +154,8 @@ class PlacementInput:
     """One that holds no room: it has failed, or came to a node that goes."""
     made_of: str = ""
     """What a placeholder would be made of now."""
+    ordered: bool = True
+    """OrderedReady: the StatefulSet makes no pod behind a lower ordinal that is not available."""
     rolling: str = ""
     """How far the StatefulSet's own rolling update is; empty: there is none."""
     update_at_once: int = 1
@@ -175,6 +198,48 @@ class PlacementInput:
     def keeps_majority_without(self, leaving: int) -> bool:
         """Say whether more than half of the members are ready after so many have left: of two not one."""
         return (self.serving - leaving) * 2 > self.known
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why nothing moves, and the seconds after which time alone may change that."""
+
+    note: Note
+    requeue_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """End this pod, by the eviction API: the StatefulSet makes it again, in the other pool."""
+
+    ordinal: int
+    pod: str
+    uid: str
+    to: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Hold room in a pool for one member's move."""
+
+    pool: Pool
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The next eviction or what it waits for, and the room to hold meanwhile; all None: nothing to move."""
+
+    step: Eviction | Hold | None = None
+    reservation: Reservation | None = None
+    note: Note | None = None
+
+
+def evicted(member: Member, to: Pool) -> Eviction | None:
+    """Return the eviction of a member; None where it has no pod."""
+    if member.pod is None:
+        return None
+    return Eviction(member.ordinal, member.pod.name, member.pod.uid, to)
 
 
 def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:

@@ -1,27 +1,35 @@
 """Chooses the next pod to move: at most one. Whether it may be is for `disruption` to say (P10).
 
-`place` asks once a reconcile. A doomed pod is moved at once, while its node still lives; one that merely
-stands in the wrong pool only when every other member is ready, nothing else is under way, and a placeholder
-holds the room that it will need. Pods whose nodes have gone are not moved but deleted (`place`), and those of
-a node that only says nothing are left alone: a StatefulSet promises at most one pod for each name.
+`place` asks once a reconcile. A pod whose node goes soon is moved at once (`notice`); one that stands in the
+wrong pool, or on a spot node that is cordoned, only when every other member is ready, nothing else is under
+way, and a placeholder holds the room that it will need. Pods whose nodes have gone are not moved but deleted
+(`place`), and those of a node that only says nothing are left alone: a StatefulSet promises at most one pod
+for each name.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from splitter.core.clock import clock, left_s
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.placement.calm import waits_for_others, waits_long
-from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
-from splitter.core.placement.members import Member, Placeholder, PlacementInput
+from splitter.core.placement.disruption import Cause, barred, is_member_spent
+from splitter.core.placement.members import (
+    Hold,
+    Member,
+    Move,
+    Placeholder,
+    PlacementInput,
+    Reservation,
+    evicted,
+)
+from splitter.core.placement.notice import moved_on_notice, unmovable
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.placement.outcome import rest, room_rest
+from splitter.core.placement.recreation import not_made_again
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance import Tuning, rests_until
-from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
 
 # A move that is further away, or has waited longer for somebody, holds no room: a node may be kept for it. On
@@ -29,42 +37,20 @@ from splitter.core.split_status import RebalanceState
 _RESERVES_S = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
-    """End this pod, by the eviction API: the StatefulSet makes it again, in the other pool."""
-
-    ordinal: int
-    pod: str
-    uid: str
-    to: Pool
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """Hold room in a pool for one member's move."""
-
-    pool: Pool
-    ordinal: int
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """The next eviction or what it waits for, and the room to hold meanwhile; all None: nothing to move."""
-
-    step: Eviction | Hold | None = None
-    reservation: Reservation | None = None
-    note: Note | None = None
-
-
 def next_move(
     observed: PlacementInput, where: Ordinals, policy: Policy, state: RebalanceState, tuning: Tuning
 ) -> Move:
     """Return the one move that is due. Units: seconds; never raises."""
-    if any(member.is_doomed for member in observed.members):
-        return _urgent(observed, where, policy, state, tuning)
-    candidate, to = _misplaced(observed, where, state, tuning)
+    if any(m.is_doomed and not m.is_unhurried(observed.now) for m in observed.members):
+        return moved_on_notice(observed, where, policy, state, tuning)
+    leaving = _leaving(observed, where, policy)
+    if not leaving and any(m.is_doomed for m in observed.members):
+        return Move(Hold(unmovable(observed)))
+    candidate, to = _misplaced(observed, where, leaving, state, tuning)
     if candidate is None:
         return Move()
+    if observed.desired < FEWEST and candidate.is_doomed:
+        return Move(barred(observed, candidate, Cause.ORDER, state, tuning))
     if observed.desired < FEWEST:
         message = (
             f"{_name(observed, candidate)} stands on {_other(to)} and is wanted on {to}: without it"
@@ -92,117 +78,59 @@ def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its 
         return Move(Hold(Note(Reason.ROLLOUT_IN_PROGRESS, message)))
     if to is Pool.SPOT and (early := _too_early(observed, candidate, held, state, tuning)) is not None:
         return Move(early)
-    barred = _rests(observed, candidate, to, state, tuning) or _barred(
+    later = _rests(observed, candidate, to, state, tuning) or barred(
         observed, candidate, Cause.ORDER, state, tuning
     )
     others = waits_for_others(observed, candidate, to, state)
+    if others is not None and candidate.pod is not None and candidate.is_doomed:
+        unsafe = not_made_again(observed, candidate.ordinal, candidate.pod, state, tuning)
+        others = unsafe or others
     if held is None and (rests := _room_rests(observed, candidate, to, state, tuning)) is not None:
         return Move(others or rests)
     lead_s = _RESERVES_S + (_soak_s(policy, state, tuning) if to is Pool.SPOT else 0.0)
-    far = barred is not None and (barred.requeue_after_s or 0.0) > lead_s
+    far = others is None and later is not None and (later.requeue_after_s or 0.0) > lead_s
     idle = others is not None and waits_long(observed, state, _RESERVES_S)
     if far or idle or observed.unplaceable:
-        return Move(others or barred)
+        return Move(others or later)
     reservation = Reservation(to, candidate.ordinal)
     hold = others or _waits_for_reservation(observed, candidate, to, held)
     if hold is None and to is Pool.SPOT and held is not None:
         hold = _earns(observed, candidate, held, policy, state, tuning)
-    if (hold := hold or barred) is not None:
+    if (hold := hold or later) is not None:
         return Move(hold, reservation)
-    return Move(_evicted(candidate, to), reservation, _moves(observed, where, candidate, to))
+    return Move(evicted(candidate, to), reservation, _moves(observed, where, candidate, to))
 
 
-def _barred(
-    observed: PlacementInput, member: Member, cause: Cause, state: RebalanceState, tuning: Tuning
-) -> Hold | None:
-    if member.pod is None:
-        return None
-    return hindrance(observed, End(member.ordinal, member.pod, cause), state, tuning)
-
-
-def _is_spent(
-    observed: PlacementInput, member: Member, cause: Cause, state: RebalanceState, tuning: Tuning
-) -> bool:
-    end = End(member.ordinal, member.pod, cause) if member.pod is not None else None
-    return end is not None and is_spent(observed, end, state, tuning)
-
-
-def _urgent(
-    observed: PlacementInput, where: Ordinals, policy: Policy, state: RebalanceState, tuning: Tuning
-) -> Move:
-    """Move the doomed while their nodes live: one at a time, the one with the least time first (P12)."""
-    movable = [
+def _leaving(observed: PlacementInput, where: Ordinals, policy: Policy) -> list[Member]:
+    """Return the members to move off spot nodes that are cordoned, or drained without a deadline (P27)."""
+    most = policy.on_demand_max
+    headroom = len(observed.members) if most is None else max(most, len(where.base))
+    return [
         m
         for m in observed.members
-        if m.is_doomed
-        and m.ordinal in where.in_force
+        if m.is_unhurried(observed.now)
         and m.pod is not None
-        and not m.is_lost  # P13
         and m.pod.counts
+        and m.may_stand_on(Pool.ON_DEMAND)
+        and len(where.in_force | {m.ordinal}) <= headroom
     ]
-    if not movable:
-        return Move(Hold(_unmovable(observed)))
-    movable.sort(key=_urgency)
-    rested = (m for m in movable if not _is_spent(observed, m, Cause.NOTICE, state, tuning))
-    first = next(rested, movable[0])
-    name, node = _name(observed, first), first.pod.node if first.pod is not None else None
-    ended = {one.ordinal: one.at for one in sorted(state.restarts)}
-    underway = {
-        m.ordinal: wait_s
-        for m in observed.members
-        if m.ordinal != first.ordinal
-        and (wait_s := m.transit_s(observed.now, ended.get(m.ordinal), policy.grace_s, observed.min_ready_s))
-    }
-    if underway:
-        other = f"{observed.name}-{min(underway)}"
-        message = f"{name} on doomed node {node} waits for {other}: one member at a time"
-        return Move(Hold(waiting(message), max(underway.values())))
-    if (barred := _barred(observed, first, Cause.NOTICE, state, tuning)) is not None:
-        return Move(barred)
-    signal = first.pod.signal if first.pod is not None else ""
-    message = f"evict {name}: node {node} is about to go ({signal or 'doomed'}); it starts again on on-demand"
-    return Move(_evicted(first, Pool.ON_DEMAND), None, Note(Reason.SPOT_INTERRUPTED, message, warning=True))
-
-
-def _unmovable(observed: PlacementInput) -> Note:
-    """Say why none of the doomed is moved."""
-    doomed = [m for m in observed.members if m.is_doomed]
-    ending = [m for m in doomed if m.pod is not None and m.pod.terminating]
-    lost = [m for m in doomed if m.is_lost]
-    first = next(iter((*lost, *ending, *doomed)))
-    name, node = _name(observed, first), first.pod.node if first.pod is not None else None
-    if first in lost:
-        message = (
-            f"{name} is made again as soon as it ends or Node {node} is deleted: {node} is silent, the old"
-            " pod may still run there, and no name may run twice"
-        )
-        return Note(Reason.SPOT_LOST, message, warning=True)
-    if first in ending:
-        return waiting(f"{name} is ending on doomed node {node}")
-    if first.pod is not None and first.pod.finished:
-        return waiting(f"{name} has ended on doomed node {node}, and is made again")
-    if not first.reach.on_demand:
-        message = f"{name} stays on doomed node {node}: {first.reach.why}"
-        return Note(Reason.VOLUME_ZONE_CONFLICT, message, warning=True)
-    message = f"{name} stays on doomed node {node}: on-demand-max leaves no room on on-demand"
-    return Note(Reason.ON_DEMAND_CAPPED, message, warning=True)
-
-
-def _urgency(member: Member) -> tuple[bool, datetime, int]:
-    """Order the doomed: what does not serve costs nothing, then the nearest deadline, then primaries."""
-    pod = member.pod
-    deadline = pod.deadline if pod is not None else None
-    return member.serves, deadline or datetime.max.replace(tzinfo=UTC), member.ordinal
 
 
 def _misplaced(
-    observed: PlacementInput, where: Ordinals, state: RebalanceState, tuning: Tuning
+    observed: PlacementInput,
+    where: Ordinals,
+    leaving: Sequence[Member],
+    state: RebalanceState,
+    tuning: Tuning,
 ) -> tuple[Member | None, Pool]:
-    """Return who stands in the wrong pool: to on-demand first, lowest first; then to spot, highest first."""
+    """Return which member moves next: to on-demand first, lowest first; then to spot, highest first."""
     up = [
-        m
-        for m in observed.members
-        if m.pool is Pool.SPOT and m.ordinal in where.base and m.may_stand_on(Pool.ON_DEMAND)
+        *leaving,
+        *(
+            m
+            for m in observed.members
+            if m.pool is Pool.SPOT and m.ordinal in where.base and m.may_stand_on(Pool.ON_DEMAND)
+        ),
     ]
     down = [
         m
@@ -215,7 +143,9 @@ def _misplaced(
         return None, to
     first = _already_held(wrong, observed.placeholder, to)
     movable = (
-        m for m in (first, *wrong) if not m.staged and not _is_spent(observed, m, Cause.ORDER, state, tuning)
+        m
+        for m in (first, *wrong)
+        if not m.staged and not is_member_spent(observed, m, Cause.ORDER, state, tuning)
     )
     return next(movable, first), to
 
@@ -278,7 +208,9 @@ def _waits_for_reservation(
         why = f"no node has had room since {clock(pod.unschedulable_since)}"
     elif pod is not None and trouble is not None:  # its image is not to be had, as a rule
         why = f"the placeholder {pod.name} on node {pod.node} does not run: {trouble.detail}"
-    message = f"{name} stays on {_other(to)} until room on {to} is held for it: {why}"
+    node = candidate.pod.node if candidate.pod is not None and candidate.is_doomed else None
+    where = f"doomed node {node}" if node else _other(to)
+    message = f"{name} stays on {where} until room on {to} is held for it: {why}"
     return Hold(Note(Reason.WAITING_FOR_ROOM, message, warning=trouble is not None))
 
 
@@ -349,6 +281,13 @@ def _room_rests(
 
 def _moves(observed: PlacementInput, where: Ordinals, candidate: Member, to: Pool) -> Note:
     name = _name(observed, candidate)
+    if candidate.is_doomed and candidate.pod is not None:
+        pod = candidate.pod
+        message = (
+            f"evict {name}: node {pod.node} is to go ({pod.signal or 'doomed'}); it starts again on"
+            " on-demand, where its room is held"
+        )
+        return Note(Reason.SPOT_INTERRUPTED, message, warning=True)
     if to is Pool.ON_DEMAND:
         message = (
             f"evict {name}: it starts again on on-demand, where {len(where.base)} of {observed.desired} are"
@@ -361,12 +300,6 @@ def _moves(observed: PlacementInput, where: Ordinals, candidate: Member, to: Poo
         " is held"
     )
     return Note(Reason.RETURNING, message)
-
-
-def _evicted(member: Member, to: Pool) -> Eviction | None:
-    if member.pod is None:
-        return None
-    return Eviction(member.ordinal, member.pod.name, member.pod.uid, to)
 
 
 def _name(observed: PlacementInput, member: Member) -> str:

@@ -49,7 +49,11 @@ def ordinals(
     placeholder holds its room.
     """
     base = base_ordinals(observed, policy)
-    doomed = frozenset(m.ordinal for m in observed.members if m.is_doomed and m.reach.on_demand)  # P7
+    doomed = frozenset(
+        m.ordinal
+        for m in observed.members
+        if m.is_doomed and m.reach.on_demand and (not m.may_stay or _has_reservation(m, observed))
+    )  # P7, P27
     stuck = frozenset(m.ordinal for m in observed.members if _has_no_headroom(m, observed, policy))
     yielded = frozenset(
         member.ordinal
@@ -65,7 +69,10 @@ def ordinals(
         m.ordinal
         for m in observed.members
         # One that stands on spot, and may, is where it is wanted.
-        if m.ordinal in in_force - base - stuck and m.pool is not Pool.SPOT and m.ordinal not in returning
+        if m.ordinal in in_force - base - stuck
+        and m.pool is not Pool.SPOT
+        and m.ordinal not in returning
+        and not (m.may_stay and m.pod is not None and m.pod.counts)
     )
     wanted = (base - yielded) | _capped(kept | doomed, base, policy)
     notes = tuple(_notes(observed, in_force, Ordinals(wanted, base, yielded), returning))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from splitter.core.clock import clock
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, Pool
-from splitter.core.placement.disruption import doubled
 from splitter.core.placement.members import PlacementInput
+from splitter.core.placement.recreation import doubled
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import RebalanceState

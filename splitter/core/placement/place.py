@@ -13,9 +13,18 @@ from splitter.core.clock import soonest_s
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
 from splitter.core.placeable import FEWEST
-from splitter.core.placement.disruption import Cause, End, Hold, permitted, within_the_hour
-from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
-from splitter.core.placement.mover import Eviction, Move, Reservation, next_move
+from splitter.core.placement.disruption import Cause, End, cause_of, permitted, within_the_hour
+from splitter.core.placement.members import (
+    Eviction,
+    Hold,
+    Member,
+    Move,
+    PlacementInput,
+    Reservation,
+    rebalance_input,
+    spoken,
+)
+from splitter.core.placement.mover import next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
 from splitter.core.placement.outcome import judged, with_spent
 from splitter.core.reasons import Reason
@@ -130,9 +139,9 @@ def _to_evict(observed: PlacementInput, move: Move) -> Iterator[End]:
     if not isinstance(move.step, Eviction):
         return
     ordinal = move.step.ordinal
-    pod = next((m.pod for m in observed.members if m.ordinal == ordinal), None)
-    if pod is not None:
-        yield End(ordinal, pod, Cause.NOTICE if pod.going else Cause.ORDER)
+    member = next((m for m in observed.members if m.ordinal == ordinal), None)
+    if member is not None and member.pod is not None:
+        yield End(ordinal, member.pod, cause_of(member, observed.now))
 
 
 def _returning(observed: PlacementInput, policy: Policy, state: RebalanceState, move: Move) -> frozenset[int]:

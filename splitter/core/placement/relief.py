@@ -15,8 +15,7 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Observation, PodView, Pool, SourceView
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import HOUR_S, Cause, End, permitted
-from splitter.core.placement.members import PlacementInput
-from splitter.core.placement.mover import Eviction
+from splitter.core.placement.members import Eviction, PlacementInput
 from splitter.core.placement.place import Placed
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance import Tuning

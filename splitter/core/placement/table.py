@@ -8,7 +8,7 @@ is decided by `placement`; here its answer becomes writes.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -32,6 +32,9 @@ from splitter.core.reasons import Reason, State
 from splitter.core.split_status import ReliefStatus
 from splitter.core.twins.onboard import has_own_split
 from splitter.core.twins.relief_status import remembering
+
+# A pod whose end takes longer, or that is not made again, keeps no node for itself.
+_ROOM_STAYS_S = 300.0
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -187,7 +190,14 @@ def placement_input(this: PlanInput) -> PlacementInput:
         else ""
     )
     members = tuple(
-        Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach()), _staged(source, pods.get(k)))
+        Member(
+            k,
+            pods.get(k),
+            _born(pods.get(k)),
+            reach.get(k, Reach()),
+            _staged(source, pods.get(k)),
+            _untried(source, k, pods),
+        )
         for k in range(first, last)
     )
     return PlacementInput(
@@ -202,6 +212,7 @@ def placement_input(this: PlanInput) -> PlacementInput:
         placeholder=_placeholder(observed),
         spent=_spent(observed),
         made_of=made_of,
+        ordered=source.stateful is None or not source.stateful.parallel,
         rolling=_rolling(source),
         update_at_once=_update_takes(source, members),
         min_ready_s=source.stateful.min_ready_s if source.stateful is not None else 0.0,
@@ -232,6 +243,19 @@ def _staged(source: SourceView, pod: PodView | None) -> str:
         "updateStrategy OnDelete keeps a new template back until somebody deletes the pod, and a move would"
         f" hand it out; delete {pod.name} when you want that"
     )
+
+
+def _untried(source: SourceView, ordinal: int, pods: Mapping[int | None, PodView]) -> str:
+    """Return the revision that a new pod would be of, where it is another one and no ready pod has it."""
+    stateful, pod = source.stateful, pods.get(ordinal)
+    if stateful is None or pod is None or pod.revision in {"", stateful.revision}:
+        return ""
+    kept = ordinal < stateful.first_ordinal + stateful.partition
+    tried = any(
+        one.counts and one.ready_since is not None and one.revision == stateful.revision
+        for one in pods.values()
+    )
+    return "" if kept or tried else stateful.revision
 
 
 def _rolling(source: SourceView) -> str:
@@ -316,27 +340,41 @@ def _without_reservation(placed: Placed, why: str) -> Placed:
 
 
 def _reserve(this: PlanInput, placed: Placed) -> tuple[do.Action, ...]:
-    """Hold the room that the next move needs, and let go what is of no use, or is about to be used.
+    """Hold the room of the next move and of a member on its way; let go what is of no use (P21).
 
     Raises ValueError when the workload asks for more than a placeholder can.
     """
     rules, wanted = this.rules.reservations, placed.reservation
-    held = _placeholder(this.observed)
-    ending = any(pod.terminating for pod in this.observed.placeholders)
+    held, moving = _placeholder(this.observed), _on_its_way(this, placed)
     made_of = reservation_hash(json.loads(this.source.manifest_json), rules) if rules is not None else ""
-    stays = (
-        held is not None
-        and wanted is not None
-        and (held.pool, held.ordinal, held.made_of) == (wanted.pool, wanted.ordinal, made_of)
-        and not held.pod.going
-    )
-    if held is not None and (not stays or placed.evict is not None):
-        return (do.DeletePlaceholder(held.pod.name, held.pod.uid),)
+    if held is not None:
+        of_next = wanted is not None and (held.pool, held.ordinal, held.made_of) == (
+            wanted.pool,
+            wanted.ordinal,
+            made_of,
+        )
+        stays = of_next if moving is None else (held.pool, held.ordinal) == moving
+        gone = (do.DeletePlaceholder(held.pod.name, held.pod.uid),)
+        return () if stays and not held.pod.going else gone
     # One that has failed holds nothing but the name, and nobody else deletes it.
     if spent := [pod for pod in this.observed.placeholders if pod.finished and not pod.terminating]:
         return tuple(do.DeletePlaceholder(pod.name, pod.uid) for pod in spent)
-    if held is not None or ending or placed.evict is not None or wanted is None or rules is None:
+    ending = any(pod.terminating for pod in this.observed.placeholders)
+    # While a member is on its way, another placeholder might take its room.
+    if ending or moving is not None or wanted is None or rules is None:
         return ()
     reach = this.observed.related.reach.get(wanted.ordinal, Reach())
     spec = placeholder_manifest(json.loads(this.source.manifest_json), wanted.pool, rules, reach.terms_json)
     return (do.CreatePlaceholder(wanted.pool, f"{wanted.pool}/{wanted.ordinal}/{made_of}", json.dumps(spec)),)
+
+
+def _on_its_way(this: PlanInput, placed: Placed) -> tuple[Pool, int] | None:
+    """Return the member that was moved and has not been made again, for five minutes, and its new pool."""
+    if placed.evict is not None:
+        return placed.evict.to, placed.evict.ordinal
+    state = placed.state
+    if state.moved is None or not left_s(this.observed.now, state.last_step, _ROOM_STAYS_S):
+        return None
+    pods = (pod for own in this.observed.replica_sets for pod in own.pods)
+    made_again = any(pod.ordinal == state.moved and pod.uid != state.moved_uid for pod in pods)
+    return None if made_again else (Pool.ON_DEMAND if state.moved_up else Pool.SPOT, state.moved)

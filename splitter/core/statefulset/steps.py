@@ -61,7 +61,7 @@ def follow(this: PlanInput) -> Plan:
     count = len(write_conflicts.with_one_more(this.observed, stateful.writer))
     message = (
         f"{who} set spec.replicas of the source to {new} again, which has 0 replicas while it is split"
-        f" ({count} of {write_conflicts.MOST} times within {write_conflicts.WINDOW_S / 60:.0f} min);"
+        f" ({write_conflicts.times(count)});"
         f" {'given back' if count >= write_conflicts.MOST else 'set to 0 again'}. Take spec.replicas out of"
         f" its manifests, and scale the Split {keys.split_name(this.source.key)}"
     )
@@ -71,7 +71,7 @@ def follow(this: PlanInput) -> Plan:
         State.MOVING,
         note,
         actions,
-        (note,),
+        (note, *write_conflicts.declared(count, stateful.writer, stateful=True)),
         write_conflict=True,
         conflicting_writer=stateful.writer,
     )

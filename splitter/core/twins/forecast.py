@@ -24,7 +24,11 @@ def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: 
     moving = abs(wanted - spot)
     if not pods or not moving or policy.freeze:
         return f"{len(pods)} of {len(pods)} running pods stay where they are"
-    where = "to spot" if wanted > spot else "to on-demand"
+    pools, to_spot = observed.pools, wanted > spot
+    if to_spot and pools is not None and pools.none_on_spot:
+        stay = f"all {len(pods)} running pods stay where they are"
+        return f"{stay}; {wanted} are wanted on spot, none can go yet"
+    where = "to spot" if to_spot else "to on-demand"
     # A step to spot: as many as there is room for beside the others, and they stand for a while.
     at_once = max(1, min(source.max_surge, step_replicas(source.replicas, tuning)))
     seconds = ceil(moving / at_once) * tuning.fast_s

@@ -4,7 +4,7 @@ The planner calls one of these a reconcile (H21 to H26). Each is idempotent; non
 replicas.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
@@ -18,7 +18,7 @@ from splitter.core.names import Key
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status.view import SplitView
-from splitter.core.twins import replica_moves, write_conflicts
+from splitter.core.twins import letting_go, replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
 
@@ -28,8 +28,9 @@ _LOOKED_AT_AGAIN = frozenset({VerdictCause.ANOTHER_OBJECT, VerdictCause.NAME_TAK
 def nothing(this: PlanInput) -> Plan:
     """Say that nothing is to do (H30, or a source without label)."""
     if this.observed.reported.conflict:
+        writer, stateful = this.observed.reported.conflicting_writer, this.source.stateful is not None
         message = (
-            f"given back after write conflicts over {_contested(this)};"
+            f"given back after write conflicts over {write_conflicts.contested(writer, stateful=stateful)};"
             " remove the label and set it again to retry"
         )
         left = (
@@ -38,15 +39,9 @@ def nothing(this: PlanInput) -> Plan:
             else []
         )
         actions = tuple(StripOwnershipMark(rs.name) for rs in left)
-        return Plan(Step.NOTHING, State.CONFLICT, Note(Reason.CONFLICT, message, warning=True), actions)
+        note = Note(Reason.CONFLICT, message, warning=True)
+        return Plan(Step.NOTHING, State.CONFLICT, note, actions, (note,))
     return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "nothing of splitter's is left"))
-
-
-def _contested(this: PlanInput) -> str:
-    writer = this.observed.reported.conflicting_writer
-    if writer == write_conflicts.TEMPLATES:
-        return writer
-    return "spec.paused" if this.source.stateful is None else f"spec.replicas with {writer or 'somebody'}"
 
 
 def consider(this: PlanInput) -> Plan:
@@ -72,7 +67,8 @@ def consider(this: PlanInput) -> Plan:
     note = Note(Reason.TAKEN_OVER, message)
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))
-    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, requeue_after_s=AT_ONCE_S)
+    begun = Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, requeue_after_s=AT_ONCE_S)
+    return replace(begun, advice=this.observed.additions)
 
 
 def _held_up(this: PlanInput) -> str:
@@ -165,6 +161,8 @@ def parked(this: PlanInput, rs: ReplicaSetView) -> Park:
 
 def pause(this: PlanInput) -> Plan:
     """Pause; with something parked it is a write conflict, counted after the write (H24, H50)."""
+    if (held := letting_go.not_paused(this)) is not None:
+        return held
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
     if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:
@@ -172,11 +170,11 @@ def pause(this: PlanInput) -> Plan:
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)
     count = len(write_conflicts.with_one_more(this.observed, ""))
     message = (
-        f"somebody unpaused the source ({count} of {write_conflicts.MOST} times within"
-        f" {write_conflicts.WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
+        f"somebody unpaused the source ({write_conflicts.times(count)}); paused again. {_what_unpauses(this)}"
     )
     note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
-    return Plan(Step.PAUSE, State.MOVING, note, actions, (note,), write_conflict=True)
+    notes = (note, *write_conflicts.declared(count, ""))
+    return Plan(Step.PAUSE, State.MOVING, note, actions, notes, write_conflict=True)
 
 
 def _what_unpauses(this: PlanInput) -> str:
@@ -249,13 +247,15 @@ def under_way(this: PlanInput) -> State:
     return State.MOVING if done and this.observed.twins else State.TAKING_OVER
 
 
+def current_last(source: SourceView, attached: Sequence[ReplicaSetView]) -> list[ReplicaSetView]:
+    """Return ReplicaSets in the order of parking: the source's template last (0.1 s decides)."""
+    current = source.template_hash
+    return sorted(attached, key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created))
+
+
 def park(this: PlanInput) -> Plan:
-    """Release what appeared while the source was not paused, the source's template last (0.1 s decides)."""
-    current = this.source.template_hash
-    attached = sorted(
-        this.observed.attached_as(Attachment.ATTACHED),
-        key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created),
-    )
+    """Release what appeared while the source was not paused."""
+    attached = current_last(this.source, this.observed.attached_as(Attachment.ATTACHED))
     actions = tuple(parked(this, rs) for rs in attached)
     names = ", ".join(rs.name for rs in attached)
     message = f"{names} appeared while the source was not paused; parked, and drained to 0"

@@ -21,7 +21,7 @@ from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Cause, Decision, decide, losses
 from splitter.core.rebalance.inputs import ends_slowly_in_s, rebalance_input
 from splitter.core.split_status import RebalanceState, ReliefStatus
-from splitter.core.twins import move_limit, relief, replica_moves
+from splitter.core.twins import alone, move_limit, relief, replica_moves
 from splitter.core.twins.own_volumes import spared, with_own_volumes
 from splitter.core.twins.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.twins.steady import settled
@@ -36,8 +36,7 @@ def run(this: PlanInput) -> Plan:
         return _create_twins(this, missing)
     on_demand, spot = observed.on_demand, observed.spot
     if on_demand is None or spot is None or on_demand.deleting or spot.deleting:
-        note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for a deleted twin to go")
-        return Plan(Step.RUN, State.MOVING, note, requeue_after_s=POLL_S)
+        return Plan(Step.RUN, State.MOVING, alone.waiting(this), alone.covering(this), requeue_after_s=POLL_S)
     if not replica_moves.at_zero((), observed.attached_as(Attachment.PARKED)):
         counted = _hand_over(this, on_demand, spot)
     else:
@@ -85,7 +84,7 @@ def _requeued_at_grace(this: PlanInput, counted: Plan) -> Plan:
 
 def _create_twins(this: PlanInput, missing: Sequence[Pool]) -> Plan:
     if isinstance(this.rendered, Note):
-        return Plan(Step.RUN, State.HELD, this.rendered, notes=(this.rendered,))
+        return Plan(Step.RUN, State.HELD, this.rendered, alone.covering(this), (this.rendered,))
     actions = tuple(
         do.ApplyTwin(
             pool,

@@ -55,7 +55,7 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
                     uncosted.add(name)
             elif marking and _is_about_to_be_marked(pod):
                 uncosted.add(name)
-            elif pod.uid != keeps and (cost := _cost(pod)) is not None:
+            elif pod.uid != keeps and (cost := cost_of(pod)) is not None:
                 costs.append(cost)
                 uncosted.add(name)
     raises = [scale for scale in scales if scale.replicas > scale.was]
@@ -90,7 +90,8 @@ def until_removed(pod: PodView, this: PlanInput) -> float:
     return left_s(this.observed.now, pod.vanished_since, this.rules.tuning.vanished_s)
 
 
-def _cost(pod: PodView) -> SetDeletionCost | None:
+def cost_of(pod: PodView) -> SetDeletionCost | None:
+    """Return what gives a pod the deletion cost that it is to have now (H7); None: it has that."""
     if not pod.going and pod.node_status is NodeStatus.SOUND and pod.cost_before is not None:
         return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
     if pod.ordinal is not None:

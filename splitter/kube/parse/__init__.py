@@ -4,7 +4,7 @@ The stores call one function a kind for each watch event. Unknown or missing fie
 Kubernetes itself defaults them; nothing here judges. A module a kind; `fields` has what they share.
 """
 
-from splitter.kube.parse.edits import owned
+from splitter.kube.parse.edits import owned, removed
 from splitter.kube.parse.external_signals import (
     autoscaler,
     autoscaler_status,
@@ -33,6 +33,7 @@ __all__ = [
     "pod",
     "pod_request",
     "refusal",
+    "removed",
     "replica_set",
     "source",
     "split",

@@ -15,6 +15,10 @@ class UnreadableError(ValueError):
     """An object is not what it has to be. The message tells why, and holds no value of the object."""
 
 
+# What reading an object of anybody's may raise.
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
 # What the API server holds has at most 19 digits before the point; to write out 1e999999999 takes for ever.
 _MOST_DIGITS = 30
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)

@@ -43,6 +43,8 @@ def stateful(raw: Raw) -> StatefulView:
         update_at_once=_update_at_once(strategy, count(spec, "replicas", 1)),
         min_ready_s=float(count(spec, "minReadySeconds")),
         deletes_claims=retention.get("whenScaled") == "Delete",
+        # Whatever else it says is taken for the one that makes fewer pods.
+        parallel=spec.get("podManagementPolicy") == "Parallel",
         updating=_updating(spec, status),
         claim_templates=tuple(one["metadata"]["name"] for one in spec.get("volumeClaimTemplates") or ()),
     )

@@ -13,7 +13,7 @@ from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse import statefulsets
-from splitter.kube.parse.edits import edits, owned
+from splitter.kube.parse.edits import edits, owned, theirs
 from splitter.kube.parse.fields import (
     Raw,
     UnreadableError,
@@ -128,7 +128,7 @@ def twin(raw: Raw) -> TwinRecord:
     ):
         raise UnreadableError("it is not called as the twin of its owner would be")
     replicas = count(spec, "replicas", 1)
-    surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
+    surge, unavailable = rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
         *identity(metadata),
         source=Key(kind, metadata["namespace"], owner["name"]),
@@ -136,6 +136,7 @@ def twin(raw: Raw) -> TwinRecord:
         request=pod_request(spec["template"].get("spec", {})),
         spreads=spread_constraints(spec["template"].get("spec", {})),
         owned=owned(raw),
+        theirs=theirs(raw),
         created=instant(metadata["creationTimestamp"]),
         revision=status.get("updateRevision", ""),
         view=TwinView(
@@ -175,7 +176,7 @@ def _is_stalled(status: Raw) -> bool:
     return progressing is not None and progressing.get("reason") == "ProgressDeadlineExceeded"
 
 
-def _rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
+def rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
     """Resolve maxSurge (rounded up) and maxUnavailable (down) as the Deployment controller does."""
     rolling = spec.get("strategy", {}).get("rollingUpdate") or {}
     surge = _of(rolling.get("maxSurge", "25%"), replicas, ceil)
@@ -200,7 +201,7 @@ def source(raw: Raw) -> SourceRecord:
     kind = raw.get("kind", DEPLOYMENT)
     replicas = count(spec, "replicas", 1)
     only = statefulsets.stateful(raw) if kind == STATEFUL_SET else None
-    surge, unavailable = _rolling_numbers(spec, replicas) if only is None else (1, 1)
+    surge, unavailable = rolling_numbers(spec, replicas) if only is None else (1, 1)
     controlling = controller(metadata)
     observed = count(status, "observedGeneration") >= metadata["generation"]
     counts = [count(status, name) for name in ("updatedReplicas", "availableReplicas", "replicas")]

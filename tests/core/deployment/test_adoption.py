@@ -22,6 +22,7 @@ from splitter.core.actions import (
     PauseTwin,
     RestoreTemplate,
     Scale,
+    SetDeletionCost,
     SetPaused,
 )
 from splitter.core.handover import Step
@@ -220,8 +221,8 @@ class TestSettling:
         result = planned(replace(observed, orphans=running(3, 1, born=True)))
         assert result.step is Step.SETTLE
         assert result.actions == (
-            AdoptPods("web-on-demand-h1", OD, ("h1",), 3, 4, None),
-            AdoptPods("web-spot-h1", SPOT, ("h1",), 2, 3, None),
+            AdoptPods("web-on-demand-h1", OD, ("h1",), None),
+            AdoptPods("web-spot-h1", SPOT, ("h1",), None),
         )
 
     def test_a_twin_that_was_scaled_below_its_pods(self) -> None:
@@ -452,23 +453,23 @@ class TestBringingHome:
         """Named as it was before, with the template and the revision that were kept."""
         result = self.homeward(running(3, 2, born=True), KEPT)
         assert result.step is Step.BRING_HOME
-        assert result.actions == (AdoptPods("web-h1", None, ("h1",), 5, 8, "web-splith1"),)
+        assert result.actions == (AdoptPods("web-h1", None, ("h1",), "web-splith1"),)
 
     def test_whatever_hashes_they_have(self) -> None:
         """Those that were made by the twins, too; the source's own is the first of them."""
         pods = (*running(3, 0, born=True, template_hash="b"), *running(0, 2, born=True, template_hash="a"))
         result = self.homeward(pods, KEPT)
-        assert result.actions == (AdoptPods("web-h1", None, ("h1", "a", "b"), 5, 8, "web-splith1"),)
+        assert result.actions == (AdoptPods("web-h1", None, ("h1", "a", "b"), "web-splith1"),)
 
     def test_of_a_new_template(self) -> None:
         """Nothing keeps it: the source has it."""
         result = self.homeward(running(3, 2, born=True, template_hash="h2"), template="v2")
-        assert result.actions == (AdoptPods("web-h2", None, ("h2",), 5, 8, None),)
+        assert result.actions == (AdoptPods("web-h2", None, ("h2",), None),)
 
     def test_of_an_older_template(self) -> None:
         """One pod of it, and all are rolled: better than one that bears a template that it is not made of."""
         result = self.homeward(running(3, 2, born=True), KEPT, template="v2")
-        assert result.actions == (AdoptPods("web-h1", None, ("h1",), 5, 8, "web-splith1"),)
+        assert result.actions == (AdoptPods("web-h1", None, ("h1",), "web-splith1"),)
 
     def test_a_name_that_is_taken(self) -> None:
         """By what an earlier version has parked."""
@@ -481,6 +482,28 @@ class TestBringingHome:
         """The ReplicaSet is there."""
         result = self.homeward(running(1, 0, born=True), KEPT, home(running(2, 2), spec_replicas=5))
         assert result.actions == ()
+
+    def test_a_source_that_was_resumed(self) -> None:
+        """It is paused, and what it made is parked: its controller would share out the count."""
+        pods = running(3, 2, born=True)
+        made = replica_set("web-9", 4, template="v2", attachment=Attachment.ATTACHED)
+
+        def next_of(**fields: Any) -> tuple[object, ...]:  # noqa: ANN401
+            seen = observation(gone_home(**fields), [KEPT, made], **waiting(3, 2))
+            result = planned(replace(seen, orphans=pods))
+            assert result.state is State.GIVING_BACK
+            return result.actions
+
+        assert next_of(paused=False) == (SetPaused(paused=True, resource_version="rv-web"),)
+        assert next_of(observed=False) == ()
+        assert next_of() == (Park("web-9", "rv-web-9", ("app",)),)
+
+    def test_more_than_are_to_be(self) -> None:
+        """Those above N end as soon as they are home: the doomed bear their cost before that."""
+        doomed = pod("doomed", NodeStatus.DOOMED, born=SPOT, revision="h1")
+        [cost] = self.homeward((*running(3, 2, born=True), doomed), KEPT).actions
+        assert isinstance(cost, SetDeletionCost)
+        assert cost.pod == "doomed"
 
     def test_pods_without_a_node(self) -> None:
         """One that only spot nodes may run would wait for ever."""

@@ -23,7 +23,7 @@ class TestGiving:
         """Labels and hash return in one patch, behind a precondition."""
         result = planned(observation(source(labelled=False), [replica_set(of=pods(10))]))
         labels = (("app", "web"), ("pod-template-hash", "1"))
-        assert result.actions == (Reattach("web-1", "rv-web-1", labels, counts=(10, 13)),)
+        assert result.actions == (Reattach("web-1", "rv-web-1", labels, active=True),)
 
     def test_without_any_pod_the_source_makes_its_own(self) -> None:
         """Nothing of ours is there."""

@@ -101,8 +101,8 @@ class TestTheEnd:
     )
     def test_of_the_moment(self, lasted_s: float, fields: dict[str, str], over: bool) -> None:
         """By what the Split has told, 10 s; nothing lasts longer than a minute."""
-        told = PastDecision(ago(lasted_s), "HandingOver", "running pods change their owner: 2")
-        seen = observation(labelled(), spot=waits(2), split=split(decisions=(told,), **fields))
+        let_go = PastDecision(ago(lasted_s), "HandingOver", "running pods change their owner: 2")
+        seen = observation(labelled(), spot=waits(2), split=split(decisions=(let_go,), **fields))
         assert is_over(replace(seen, orphans=running(0, 2, born=True))) is over
 
     @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ class TestTheEnd:
 
     def test_of_what_is_adopted(self) -> None:
         """A ReplicaSet that adopts is given as long once it is there."""
-        told = PastDecision(ago(30), "HandingOver", "running pods change their owner: 2")
+        let_go = PastDecision(ago(30), "HandingOver", "running pods change their owner: 2")
         for age_s, over in ((5, False), (11, True)):
             adopts = replica_set("web-spot-h1", 2, age_s=age_s)
             twin = replace(twin_of(SPOT, [adopts], updated=0), paused=True)
-            seen = observation(labelled(), spot=twin, split=split(decisions=(told,)))
+            seen = observation(labelled(), spot=twin, split=split(decisions=(let_go,)))
             assert is_over(replace(seen, orphans=running(0, 2, born=True))) is over
 
     def test_of_what_hangs(self) -> None:

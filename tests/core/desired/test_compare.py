@@ -2,7 +2,7 @@
 
 import pytest
 
-from splitter.core.desired.compare import rendered_hash, template_hash
+from splitter.core.desired.compare import pod_hash, rendered_hash, template_hash
 
 
 class TestHashes:
@@ -38,6 +38,15 @@ class TestHashes:
     def test_template_hash(self, one: dict[str, object], other: dict[str, object], equal: bool) -> None:
         """Two pod templates are one where the Deployment controller says so."""
         assert (template_hash(one) == template_hash(other)) is equal
+
+    def test_a_finalizer_is_another_pod(self) -> None:
+        """A pod without it is none of the twin's; a template without any hashes as ever."""
+        plain: dict[str, object] = {"metadata": {"labels": {"app": "web"}}, "spec": {}}
+        with_one = {"metadata": {"labels": {"app": "web"}, "finalizers": ["example.com/a"]}, "spec": {}}
+        assert pod_hash(plain) != pod_hash(with_one)
+        assert pod_hash({**plain, "metadata": {"labels": {"app": "web"}, "finalizers": []}}) == pod_hash(
+            plain
+        )
 
     def test_half_a_surrogate_pair(self) -> None:
         """Text that is not Unicode is hashed, not an error."""

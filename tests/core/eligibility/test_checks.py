@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from builders import KEY, ago, free_source, observation, pod, pods, replica_set
-from splitter.core.eligibility import refusal
+from builders import KEY, ago, free_source, observation, pod, pods, replica_set, twin
+from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.eligibility.checks import autoscaler_on_twin, controlled_by_another, replicas_starting
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_MANIFEST_BYTES
-from splitter.core.model import Attachment, NodeStatus, Note, PodView, RelatedObjects, Trouble
+from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, RelatedObjects, Trouble
 from splitter.core.names import STATEFUL_SET
 from splitter.core.placeable import OneNodeClaim
 from splitter.core.reasons import Reason, VerdictCause
@@ -148,6 +148,18 @@ def test_what_the_dry_run_was_answered() -> None:
     """Is said as it is."""
     answer = Note(Reason.WRITE_DENIED, "a webhook says no")
     assert refusal(observation(denied=answer), free_source(), Policy(), ()) is answer
+
+
+def test_a_twin_that_a_policy_has_changed() -> None:
+    """It stays split, and says which fields; before a take-over there is no twin."""
+    changed = replace(twin(Pool.SPOT), altered=("spec.replicas",), added=("spec.template.spec.volumes",))
+    said = objection_while_split(observation(spot=changed), free_source(), Policy())
+    assert said is not None
+    assert said.reason is Reason.DRIFT
+    assert (
+        "made web-spot another than splitter wrote it: spec.replicas, spec.template.spec.vol" in said.message
+    )
+    assert objection_while_split(observation(spot=twin(Pool.SPOT)), free_source(), Policy()) is None
 
 
 def test_more_than_anybody_writes() -> None:

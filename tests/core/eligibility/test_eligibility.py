@@ -1,10 +1,11 @@
 """Refused honestly: each with its reason and a remedy, one at a time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders import free_source, observation, source
+from builders import free_source, observation, pods, replica_set, source
 from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import RelatedObjects
@@ -78,6 +79,16 @@ class TestAdvice:
         assert result.reason is Reason.SURGE_MAY_PEND
         assert result.message.startswith("hostPort 8080 allows one pod on a node")
         assert advice(observation(), free_source(one_a_node="hostPort 8080", max_surge=0)) == ()
+
+    def test_pods_with_a_priority(self) -> None:
+        """The replica that asks for spot in an outage has it as well; with none there is nothing to say."""
+        (pod,) = pods(1)
+        low, high = (replica_set("web-1", of=[replace(pod, priority=at)]) for at in (0, 1000))
+        assert advice(observation(free_source(), [low]), free_source()) == ()
+        (result,) = advice(observation(free_source(), [high]), free_source())
+        assert result.reason is Reason.PROBE_MAY_PREEMPT
+        assert "the priority 1000" in result.message
+        assert "preemptionPolicy: Never" in result.message
 
     def test_an_autoscaler_that_loses_its_tolerance(self) -> None:
         """With the setting that makes up for it."""

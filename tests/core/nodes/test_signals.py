@@ -127,6 +127,32 @@ class TestSignals:
         assert (assessed.notice_s is not None) is (provider == "aws")
         assert assess(replace(NODE, provider=provider)).notice_s is None
 
+    @pytest.mark.parametrize(
+        ("taint", "provider", "reclaim_s"),
+        [
+            ("aws-node-termination-handler/spot-itn", "aws", 120),
+            ("aws-node-termination-handler/spot-itn", "", None),
+            ("cloud.google.com/impending-node-termination", "gce", 30),
+            ("ToBeDeletedByClusterAutoscaler", "aws", None),
+            ("karpenter.sh/disrupted", "aws", None),
+        ],
+    )
+    def test_a_drain_sets_no_time(self, taint: str, provider: str, reclaim_s: float | None) -> None:
+        """A known provider that takes its machine back does."""
+        assessed = assess(replace(NODE, provider=provider, taints=(Taint(taint),)))
+        assert assessed.health is Health.DOOMED
+        assert (assessed.reclaim_s, assessed.undated) == (reclaim_s, reclaim_s is None)
+
+    @pytest.mark.parametrize("provider", ["aws", "gce", ""])
+    def test_a_cordon_sets_no_time(self, provider: str) -> None:
+        """Not even on AWS: it may stay for ever."""
+        assessed = assess(replace(NODE, provider=provider, unschedulable=True))
+        assert (assessed.reclaim_s, assessed.undated) == (None, True)
+        timed = Condition("PreemptionScheduled", "True", message=f"NotBefore: {NOW:%Y-%m-%dT%H:%M:%SZ}")
+        both = replace(NODE, provider=provider, unschedulable=True, conditions=(*NODE.conditions, timed))
+        assert not assess(both).undated
+        assert not assess(replace(NODE, provider=provider)).undated
+
     def test_nobody_takes_what_is_given_up_by_choice(self) -> None:
         """Consolidation by Karpenter: its machines stay until they are drained."""
         chosen = replace(NODE, taints=(Taint("karpenter.sh/disrupted"),), voluntary=True)

@@ -9,7 +9,7 @@ from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, obse
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.placeable import EvictionRefusal, Reach
-from splitter.core.placement.mover import Reservation
+from splitter.core.placement.members import Reservation
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState

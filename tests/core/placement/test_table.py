@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -229,11 +230,11 @@ class TestKeeping:
     def test_an_update_that_stands_still_takes_nobody(
         self, revision: str, observed: bool, moved: bool
     ) -> None:
-        """It waits for ever for a pod of a broken image; on notice the others are moved all the same."""
+        """It waits for ever for a pod of a broken image; on notice those that have it move all the same."""
         source = db(observed=observed)
-        updating = replace(source.stateful, revision="v2", updating="1 of 5 have it")  # type: ignore[type-var]
+        updating = replace(source.stateful, revision="v2", updating="1 of 5 have it", parallel=True)  # type: ignore[type-var]
         broken = one(2, on_spot=False, ready=False, revision=revision, created=ago(3600))
-        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v1")
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v2")
         result = planned(
             seen(
                 members({2: broken, 4: doomed}),
@@ -244,6 +245,38 @@ class TestKeeping:
         assert (EvictPod in map(type, result.actions)) is moved
         assert (result.verdict.reason is Reason.QUORUM_HELD) is not moved
 
+    @pytest.mark.parametrize(
+        ("partition", "ready", "moved"),
+        [(0, False, False), (0, True, True), (4, False, False), (5, False, True)],
+    )
+    def test_no_end_hands_out_a_template_that_nobody_tried(
+        self, partition: int, ready: bool, moved: bool
+    ) -> None:
+        """Unless a partition keeps its ordinal, or a member shows that it starts."""
+        source = db()
+        updating = replace(source.stateful, revision="v2", partition=partition, parallel=True)  # type: ignore[type-var]
+        tried = one(3, on_spot=True, ready=ready, revision="v2", created=ago(3600))
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v1")
+        source = replace(source, stateful=updating)
+        result = planned(seen(members({3: tried, 4: doomed}), source=source, in_force=(0, 1, 2, 4)))
+        assert (EvictPod in map(type, result.actions)) is moved
+        if not moved:
+            assert (
+                "its new pod would be of template v2, and no member of that is ready"
+                in result.verdict.message
+            )
+
+    def test_the_order_of_making_pods_is_heeded(self) -> None:
+        """OrderedReady: none ends above one that is not ready."""
+        source = db()
+        ill = one(1, on_spot=False, ready=False, created=ago(3600))
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED)
+        for parallel in (False, True):
+            stateful = replace(source.stateful, parallel=parallel)  # type: ignore[type-var]
+            this = replace(source, stateful=stateful)
+            result = planned(seen(members({1: ill, 4: doomed}), source=this, in_force=(0, 1, 2, 4)))
+            assert (EvictPod in map(type, result.actions)) is parallel
+
     def test_room_is_held_before_a_move(self) -> None:
         """A placeholder with what the member asks for."""
         result = planned(seen(members({4: one(4, on_spot=False)})))
@@ -253,14 +286,32 @@ class TestKeeping:
         assert (action.pool, action.held_for) == (Pool.SPOT, f"spot/4/{made_of}")
         assert result.state is State.HELD
 
-    def test_it_is_let_go_when_its_member_moves(self) -> None:
-        """Right after the eviction."""
+    def test_it_stays_until_its_member_is_made_again(self) -> None:
+        """A database takes its time to end: meanwhile others would find the room, another placeholder too."""
         held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
         result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
-        assert result.actions == (
-            EvictPod("db-4", "uid-db-4", Pool.SPOT),
-            DeletePlaceholder("held", "uid-held"),
-        )
+        assert result.actions == (EvictPod("db-4", "uid-db-4", Pool.SPOT),)
+        moved = RebalanceState(moved=4, moved_uid="uid-db-4", last_step=ago(100))
+        ours = split(owner_uids=("uid-db",), ordinals=(0, 1, 2), rebalance=moved.to_json())
+        ending = one(4, on_spot=False, terminating=True)
+        for pods in (members({4: ending}), members({4: None})):
+            assert planned(seen(pods, placeholders=(held,), split=ours)).actions == ()
+            misplaced = {k: pod for pod in pods if (k := pod.ordinal) is not None} | {
+                3: one(3, on_spot=False)
+            }
+            assert planned(seen(tuple(misplaced.values()), split=ours)).actions == ()
+        new = one(4, on_spot=True, node_status=NodeStatus.UNBOUND, ready=False, uid="uid-new")
+        result = planned(seen(members({4: new}), placeholders=(held,), split=ours))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
+
+    def test_it_does_not_stay_for_a_member_that_never_ends(self) -> None:
+        """After five minutes a node is kept for it no longer."""
+        held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
+        moved = RebalanceState(moved=4, moved_uid="uid-db-4", last_step=ago(301))
+        ours = split(owner_uids=("uid-db",), ordinals=(0, 1, 2), rebalance=moved.to_json())
+        pods = members({4: one(4, on_spot=False, terminating=True, terminating_since=ago(301))})
+        result = planned(seen(pods, placeholders=(held,), split=ours))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
 
     @pytest.mark.parametrize(
         ("held_for", "node_status"),
@@ -400,6 +451,9 @@ class TestKeeping:
         ]
         doomed = members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v1")})
         urgent = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
+        assert (urgent.actions, urgent.verdict.reason) == ((), Reason.ROLLOUT_IN_PROGRESS)
+        near = replace(doomed[4], deadline=NOW + timedelta(seconds=40))
+        urgent = planned(seen((*doomed[:4], near), source=source, in_force=(0, 1, 2, 4)))
         assert EvictPod in map(type, urgent.actions)
 
     @pytest.mark.parametrize(

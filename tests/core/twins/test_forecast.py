@@ -2,9 +2,11 @@
 
 import pytest
 
-from builders import observation
+from builders import observation, pod
 from core.deployment.owners import home, labelled, running
 from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus
+from splitter.core.nodes.pools import PoolFit
 from splitter.core.rebalance import Tuning
 from splitter.core.twins.forecast import forecast
 
@@ -34,6 +36,21 @@ class TestForecast:
         """By the nodes that they are on."""
         observed = observation(labelled(), [home(running(on_demand, spot))])
         assert forecast(observed, labelled(), Policy(on_demand_base=base), Tuning()) == reported
+
+    def test_no_spot_node(self) -> None:
+        """No move is promised that cannot come."""
+        unseen = PoolFit(no_spot_node="no node has a label that looks like it")
+        observed = observation(labelled(), [home(running(5, 0))], pools=unseen)
+        assert forecast(observed, labelled(), Policy(), Tuning()) == (
+            "all 5 running pods stay where they are; 5 are wanted on spot, none can go yet"
+        )
+
+    def test_pods_without_a_node(self) -> None:
+        """Are none that run."""
+        pending = pod("pending", NodeStatus.UNBOUND, revision="h1")
+        observed = observation(labelled(), [home((*running(2, 2), pending))])
+        said = forecast(observed, labelled(), Policy(on_demand_base=3), Tuning())
+        assert said == "4 of 4 running pods stay where they are"
 
     def test_frozen(self) -> None:
         """Nothing moves."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from e2e.support.shop import DEADLINE_S, JsonObject, Shop
+from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until
@@ -31,15 +31,21 @@ def checked(sandbox: Sandbox, name: str) -> JsonObject:
 
 @contextmanager
 def forbidden(
-    shop: Shop, name: str, resource: str, policy: JsonObject, attempt: Callable[[], object]
+    shop: Shop,
+    name: str,
+    resource: str,
+    policy: JsonObject,
+    attempt: Callable[[], object],
+    *,
+    group: str = "apps",
 ) -> Iterator[None]:
-    """Have an admission policy judge each new or changed object of an apps/v1 resource in this namespace.
+    """Have an admission policy judge each new or changed object of a v1 resource in this namespace.
 
     `policy` has the `validations`, and what else is particular to it. It is in force while `attempt`, a dry
     run of what is forbidden, is refused in the words of its first validation, and gone when this returns.
     """
     name = f"{shop.namespace}-{name}"
-    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": [resource]}
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "resources": [resource]}
     constraints = {"resourceRules": [{**rule, "operations": ["CREATE", "UPDATE"]}]}
     here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
     binding: JsonObject = {"policyName": name, "validationActions": ["Deny"], "matchResources": here}
@@ -66,3 +72,43 @@ def forbidden(
         for kind, _ in kinds:
             shop.kubectl("delete", kind.lower(), name)
         shop.until(lambda: steadily(lambda: not refuses()), "the policy to be gone")
+
+
+@contextmanager
+def changed(
+    shop: Shop, name: str, resource: str, expression: str, is_changed: Callable[[JsonObject], bool]
+) -> Iterator[None]:
+    """Have an admission policy change each new object of an apps/v1 resource in this namespace.
+
+    `expression` is an apply configuration. It is in force while an object that is created, in a dry run,
+    `is_changed`.
+    """
+    name = f"{shop.namespace}-{name}"
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
+    spec: JsonObject = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {**here, "resourceRules": [rule]},
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+    }
+    kinds = (("MutatingAdmissionPolicy", spec), ("MutatingAdmissionPolicyBinding", {"policyName": name}))
+    for kind, content in kinds:
+        made = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": content}
+        shop.apply({**made, "metadata": {"name": name}})
+
+    def is_in_force() -> bool:
+        kind = {"deployments": "Deployment", "replicasets": "ReplicaSet"}[resource]
+        body = {**manifest("asked", 0), "kind": kind}
+        if kind == "ReplicaSet":
+            del body["spec"]["strategy"]
+        path = f"/apis/apps/v1/namespaces/{shop.namespace}/{resource}"
+        return is_changed(shop.sandbox.api.request("POST", path, query={"dryRun": "All"}, body=body))
+
+    shop.until(lambda: steadily(is_in_force), "the policy to be in force")
+    try:
+        yield
+    finally:
+        for kind, _ in kinds:
+            shop.kubectl("delete", kind.lower(), name)
+        shop.until(lambda: steadily(lambda: not is_in_force()), "the policy to be gone")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from e2e.support.database import NAME, Database, manifest, service
 from e2e.support.shop import CAPACITY, DEADLINE_S, POOL, JsonObject, Shop, Watched
 from splitter.bundled import bundled_path
+from splitter.sandbox import PatchKind
 from splitter.sandbox.instants import Instant
+from splitter.sandbox.machines import rfc3339
 from splitter.sandbox.versions import kubernetes_version
 from splitter.sandbox.waiting import wait_until
 
@@ -109,6 +112,28 @@ class Placed(Database):
         path = f"/api/v1/namespaces/{self.shop.namespace}/pods/{NAME}-{ordinal}"
         node: str = self.shop.sandbox.api.get(path)["spec"]["nodeName"]
         return node
+
+    def falls_ill(self, ordinal: int) -> None:
+        """Have a member's readiness probe fail, as far as anyone can see."""
+        self._probed(ordinal, "False")
+
+    def recovers(self, ordinal: int) -> None:
+        """Have it succeed again."""
+        self._probed(ordinal, "True")
+
+    def _probed(self, ordinal: int, status: str) -> None:
+        path = f"/api/v1/namespaces/{self.shop.namespace}/pods/{NAME}-{ordinal}/status"
+        now = rfc3339(datetime.now(UTC))
+        conditions = [
+            {"type": kind, "status": status, "lastTransitionTime": now}
+            for kind in ("Ready", "ContainersReady")
+        ]
+        body = {"status": {"conditions": conditions}}
+        self.shop.sandbox.api.patch(path, body, kind=PatchKind.STRATEGIC, field_manager="kubelet")
+
+    def tells(self, text: str) -> None:
+        """Wait until the Split's message has this text, beside whatever else."""
+        self.shop.until(lambda: text in self.status().get("message", ""), f"the Split to say {text!r}")
 
     def placeholders(self) -> list[JsonObject]:
         """Return the pods that hold room."""

@@ -36,6 +36,17 @@ class TestSources:
         assert result is not None
         assert (result.update_at_once, result.min_ready_s) == (at_once, 30.0)
 
+    @pytest.mark.parametrize(
+        ("written", "parallel"),
+        [(None, False), ("OrderedReady", False), ("Parallel", True), ("Newer", False)],
+    )
+    def test_in_which_order_its_pods_are_made(self, written: str | None, parallel: bool) -> None:
+        """What is not known counts as the default: it makes fewer pods."""
+        spec = {} if written is None else {"podManagementPolicy": written}
+        result = parse.source(stateful_set(spec=spec)).view.stateful
+        assert result is not None
+        assert result.parallel is parallel
+
     def test_split(self) -> None:
         """At 0, N is what was saved."""
         saved = {"splitter.io/replicas": '{"replicas":5,"left":0}'}

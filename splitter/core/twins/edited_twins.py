@@ -1,0 +1,89 @@
+"""Finds which twins others have edited, and says what is put back (H68).
+
+The planner asks before it chooses a step, and again when the plan is there. What equals what the templates
+render now is no edit: `kubectl set image deploy -l app=web` reaches the source and both twins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from splitter.core.actions import ApplyTwin
+from splitter.core.drift import differing, missing, overwritten
+from splitter.core.model import Note, Observation, Pool, Rendered, TwinView, seconds_between
+from splitter.core.plan import Plan, looked_at_again
+from splitter.core.reasons import Reason
+from splitter.core.twins import write_conflicts
+
+FOLLOWS_S = 5.0
+"""So long an edit waits for the same one on the source: one command writes object by object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What of a twin differs from what is rendered."""
+
+    twin: str
+    what: str
+    at: datetime | None  # when the last of it was written, or seen
+    left_s: float  # before it is put back
+
+
+def drifted(
+    observed: Observation, rendered: Mapping[Pool, Rendered] | Note
+) -> tuple[Observation, Mapping[Pool, Drift]]:
+    """Call a twin out of date whose template somebody has edited; returns also what was edited."""
+    if isinstance(rendered, Note):
+        return observed, {}
+    drifts = {
+        twin.pool: drift
+        for twin in observed.twins
+        if (drift := _drift(twin, rendered[twin.pool], observed.now)) is not None
+    }
+    due = [twin for twin in observed.twins if twin.pool in drifts and not drifts[twin.pool].left_s]
+    twins = {twin.pool: replace(twin, rendered_hash="") for twin in due}
+    if not twins:
+        return observed, drifts
+    on_demand, spot = (twins.get(pool, observed.twin(pool)) for pool in (Pool.ON_DEMAND, Pool.SPOT))
+    return replace(observed, on_demand=on_demand, spot=spot), drifts
+
+
+def _drift(twin: TwinView, rendered: Rendered, now: datetime) -> Drift | None:
+    what, instants = [], []
+    if edits := differing(twin.edits, rendered):
+        what.append("; ".join(overwritten(edits, rendered)))
+        instants += [edit.at for edit in edits if edit.at is not None]
+    if twin.removed is not None and (fields := missing(twin.removed.paths, rendered)):
+        what.append(f"fields of its pod template were removed: {'; '.join(fields)}")
+        instants.append(twin.removed.at)
+    if not what:
+        return None
+    at = max(instants, default=None)
+    age_s = seconds_between(at, now) if at is not None else FOLLOWS_S
+    # Of a clock that is ahead of ours by more, nothing is known.
+    left_s = FOLLOWS_S - age_s if -FOLLOWS_S <= age_s < FOLLOWS_S else 0.0
+    return Drift(twin.name, "; ".join(what), at, left_s)
+
+
+def put_back(observed: Observation, planned: Plan, edited: Mapping[Pool, Drift]) -> Plan:
+    """Say what was edited when it is put back, and look again when that is due."""
+    planned = looked_at_again(planned, *(one.left_s for one in edited.values() if one.left_s))
+    back = [edited[one.pool] for one in planned.actions if isinstance(one, ApplyTwin) and one.pool in edited]
+    if not back:
+        return planned
+    writer, at = write_conflicts.TEMPLATES, back[0].at
+    count = len(write_conflicts.with_one_more(observed, writer, at))
+    message = (
+        f"another client edited {back[0].twin} ({back[0].what}); put back"
+        f" ({write_conflicts.times(count)}). A change belongs"
+        " on the source, and reaches both twins"
+    )
+    notes = (Note(Reason.DRIFT, message, warning=True), *write_conflicts.declared(count, writer))
+    # A client that writes it again and again would have all pods replaced, and replaced back, without end.
+    return replace(
+        planned,
+        notes=(*notes, *planned.notes),
+        write_conflict=True,
+        conflicting_writer=writer,
+        conflict_at=at,
+    )
