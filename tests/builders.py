@@ -20,13 +20,13 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     SourceView,
-    SplitView,
     Trouble,
     TwinView,
 )
 from splitter.core.names import Key
 from splitter.core.placeable import runs
 from splitter.core.split_status import RebalanceState, SplitStatus
+from splitter.core.split_status.view import SplitView
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 KEY = Key("Deployment", "shop", "web")

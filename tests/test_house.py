@@ -405,6 +405,7 @@ class TestDecisions:
             "a Trouble is a cause: what the kubelet or the API server said",
         ),
         "splitter/core/eligibility/__init__.py": (1, "which sentence a Split goes on showing"),
+        "splitter/core/deployment/unowned.py": (1, "the API server's last answer, as the Split keeps it"),
         "splitter/core/placement/table.py": (1, "which of two verdicts is shown"),
         "splitter/core/troubles.py": (2, "which of two sentences is shown"),
         "splitter/core/twins/steady.py": (1, "which of two verdicts is shown"),

@@ -63,6 +63,8 @@ def describe(action: do.Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one lin
             return f"{'set' if action.cost else 'restore'} the deletion cost of pod {action.pod}"
         case do.DeleteVanishedPod():
             return f"delete pod {action.pod} of vanished node {action.node}"
+        case do.DeletePod():
+            return f"delete pod {action.pod}, on which no ReplicaSet acts"
         case do.PlaceOrdinals():
             ordinals = ", ".join(map(str, action.ordinals)) or "none"
             return f"put on-demand ordinals {ordinals} in force on the Split"

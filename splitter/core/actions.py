@@ -76,6 +76,7 @@ class Park:
     name: str
     resource_version: str
     strip: tuple[str, ...]  # the selector's labels
+    twin: Pool | None = None  # whose it is; None: the source's
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,14 @@ class AdoptPods:
     pool: Pool | None  # None: the source
     hashes: tuple[str, ...]  # the pod-template-hash labels of the pods
     template_of: str | None  # a parked ReplicaSet; None: its owner has the template
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete, gracefully, a pod that no ReplicaSet acts on: it has finished, or was replaced."""
+
+    pod: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +293,7 @@ class SetBudget:
     raised: bool = False  # it keeps more pods than before: the first write of all
 
 
-AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods
+AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods | DeletePod
 PlacementAction = PlaceOrdinals | EvictPod | DeleteUnboundPod | CreatePlaceholder | DeletePlaceholder
 
 Action = (

@@ -50,6 +50,7 @@ class Step(StrEnum):
     ADOPT_PODS = "adopt-pods"  # the twins are prepared, and the source's pods let go
     SETTLE = "settle"  # the twins take them
     PARK = "park"
+    CUT_OFF = "cut-off"  # what hangs in its deletion is parked: its pods are replaced
     RUN = "run"  # twins, counts, rolls: the workload is ours and at rest or on the move
     UNPAUSE = "unpause"
     SHRINK_OURS = "shrink-ours"
@@ -90,6 +91,7 @@ class Columns:
     unsettled: bool = False  # one is paused, or is not there though pods wait for it
     rolling: bool = False  # more than one attached ReplicaSet has replicas
     leaving: bool = False  # a ReplicaSet is going, and leaves its pods
+    hanging: bool = False  # and has been for too long, or a loss does not let it wait
     orphans: bool = False  # pods that we have labelled have no owner
     parked_active: bool = (
         False  # a parked ReplicaSet has replicas: of an earlier version, or made by a foreign unpause
@@ -108,12 +110,19 @@ class Columns:
         marked = self.mark is not Ownership.NONE or self.split or self.paused_by_us
         return self.orphans and (marked or self.parked or self.returning or self.twins)
 
+    @property
+    def is_undone(self) -> bool:
+        """Whether a take-over is taken back though the label is there: its Split no longer takes over."""
+        return self.label and self.report and self.mark is Ownership.OURS
+
 
 def next_step(c: Columns) -> Step:
     """Return the first row of the table that matches.
 
     Source: H20 to H38; the comments name the row.
     """
+    if c.is_undone:
+        return _step_without_label(c)  # H29
     if c.label and not c.conflict:
         return _step_with_label(c)
     if c.label and not c.holds:
@@ -138,8 +147,10 @@ def _step_with_label(c: Columns) -> Step:
         return Step.CLAIM  # H23: deleted with --cascade=orphan, and created anew
     if not c.paused:
         return Step.WAIT_ROLLOUT if c.twins_wait and c.rolling else Step.PAUSE  # H24
-    if not c.observed or c.returning or c.leaving:
+    if not c.observed or c.returning or (c.leaving and not c.hanging):
         return Step.WAIT_CONTROLLER  # H25
+    if c.leaving:
+        return Step.CUT_OFF  # H25
     if c.attached:
         return Step.ADOPT_PODS if c.twins_wait else Step.PARK  # H26
     return Step.SETTLE if c.unsettled else Step.RUN  # H27, H28
@@ -150,8 +161,10 @@ def _step_without_label(c: Columns) -> Step:
         # H30. Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's.
         # Or a copy of our mark, whose Split somebody has deleted.
         return Step.CLEAN_UP if c.split or c.report or c.copied else Step.NOTHING
-    if c.returning or c.leaving:
+    if c.returning or (c.leaving and not c.hanging):
         return Step.WAIT_CONTROLLER  # H31: another attached here would make two
+    if c.leaving:
+        return Step.CUT_OFF  # H31
     if c.let_go:
         return Step.OFFBOARD if c.twins_hold else Step.BRING_HOME  # H32
     if c.attached:

@@ -13,6 +13,7 @@ from splitter.core.nodes.pools import PoolFit
 from splitter.core.placeable import EvictionRefusal, OneNodeClaim, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
+from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 
 
@@ -196,6 +197,8 @@ class ReplicaSetView:
     refusal: Trouble | None = None  # why the API server takes no more pods of it
     refused_since: datetime | None = None
     retried: datetime | None = None  # when we had it try again
+    deleted: datetime | None = None  # since when it is to go and leave its pods: it acts on none of them
+    held_by: Pool | None = None  # of one that is going: the twin that controls it; None: the source
     pods: tuple[PodView, ...] = ()
 
     @property
@@ -290,21 +293,6 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitView:
-    """The Split object as last observed."""
-
-    uid: str
-    owner_uids: tuple[str, ...]
-    takes_over: bool  # False: it only reports a refusal
-    status: SplitStatus = UNREPORTED
-    ordinals: tuple[int, ...] | None = None  # in placement mode
-    replicas: int | None = None  # of a StatefulSet: what an autoscaler may write
-    format: int = 1  # the form in which it is written (labels_annotations.STATE_FORMAT)
-    generation: int = 0  # of its spec, to say which one the status is about
-    resource_version: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Rendered:
     """A twin as its template rendered it."""
 
@@ -329,6 +317,8 @@ class RelatedObjects:
     shared_reach: Reach = field(default_factory=Reach)  # of the volumes that all replicas mount
     reach: Mapping[int, Reach] = field(default_factory=dict)  # of a StatefulSet's pods, by ordinal
     split_of: str = ""  # another workload, as kind/name, whose Split has the name that this one's would have
+    rival: str = ""  # what else selects its pods, in words; looked for when they may be let go
+    rivals_unread: str = ""  # and why that is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +352,7 @@ class Observation:
     consolidates: bool | None = None  # Karpenter would give up a node under it; None: it has none there
     unguardable: str = ""  # why splitter can write no budget of this workload now
     leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
+    going: tuple[ReplicaSetView, ...] = ()  # those of source and twins
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
     hot_nodes: HotNodes | None = None  # None: it asks for no relief, or the settings give none
 

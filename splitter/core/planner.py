@@ -132,7 +132,8 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         rolling=sum(map(holds_replicas, observed.attached_as(Attachment.ATTACHED))) > 1,
         leaving=observed.leaving,
         orphans=orphans,
-        parked_active=any(map(holds_replicas, parked)),
+        hanging=bool(observed.going) and unowned.is_over(observed),
+        parked_active=any(rs.deleted is None and holds_replicas(rs) for rs in parked),
         copied=any(rs.marked for rs in observed.attached_as(Attachment.ATTACHED)),
         adrift=any(rs.orphaned for rs in parked) or (split is not None and not onboard.owns(source, split)),
     )
@@ -147,7 +148,7 @@ def plan(
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # H20
     if (newer := _newer_state(observed, source)) is not None:
         return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
-    observed, edited = edited_twins.drifted(observed, rendered)
+    observed, edited = edited_twins.drifted(unowned.given_up(observed), rendered)
     step = _step_of(observed, source, in_force.policy)
     this = PlanInput(observed, source, in_force, rendered, rules)
     placed = placement_table.is_in_place(observed, source, in_force.policy)
@@ -161,6 +162,7 @@ def plan(
     planned = _overdue(observed, with_those_let_go(this, planned))
     if step in _RAISING:
         planned = _with_raises(this, step, planned)
+    planned = unowned.completed(this, planned)
     planned = _with_division(this, planned)
     planned = in_part(planned if large is None else held_as_it_is(planned, large))
     planned = as_written(planned, observed, planned.actions)
@@ -176,7 +178,11 @@ def plan(
         planned = edited_twins.put_back(observed, planned, edited)
         planned = _requeued_at_signal_end(observed, planned)
     planned = guarded(this, step, planned)
-    if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and keys.LABEL_SPLIT in source.labels:
+    if (
+        this.policy.dry_run
+        and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}
+        and keys.LABEL_SPLIT in source.labels
+    ):
         return _only_reported(this, planned)
     return retried(observed, planned)
 
@@ -311,7 +317,8 @@ def _only_reported(this: PlanInput, planned: Plan) -> Plan:
     lets_down = tuple(
         one for one in planned.actions if isinstance(one, SetBudget) and one.uid and not one.raised
     )
-    actions: tuple[Action, ...] = lets_down if split is not None else (EnsureSplit(takes_over=False),)
+    report = EnsureSplit(takes_over=bool(this.observed.twins))
+    actions: tuple[Action, ...] = lets_down if split is not None else (report,)
     return replace(
         planned,
         state=State.HELD,
@@ -336,6 +343,7 @@ _STEPS: Mapping[Step, Callable[[PlanInput], Plan]] = {
     Step.ADOPT_PODS: adoption.onboard,
     Step.SETTLE: adoption.settle,
     Step.PARK: onboard.park,
+    Step.CUT_OFF: onboard.cut_off,
     Step.RUN: twins_steps.run,
     Step.UNPAUSE: offboard.unpause,
     Step.SHRINK_OURS: offboard.shrink_ours,

@@ -8,7 +8,15 @@ from typing import assert_never
 
 import orjson
 
-from splitter.core.actions import AdoptionAction, AdoptPods, KeepRevision, LabelPod, OrphanPods, PauseTwin
+from splitter.core.actions import (
+    AdoptionAction,
+    AdoptPods,
+    DeletePod,
+    KeepRevision,
+    LabelPod,
+    OrphanPods,
+    PauseTwin,
+)
 from splitter.core.model import Observation, SourceView
 from splitter.kube import paths
 from splitter.kube.cache import Cache
@@ -51,8 +59,20 @@ async def adopt(
                 kept = await client.get(replica_sets.of(action.template_of))
             made = adopting(source, action, owner, kept)
             cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=OURS))
+        case DeletePod():
+            await _delete_pod(client, cache, paths.pods(source.key.namespace).of(action.pod), action.uid)
         case _:
             assert_never(action)
+
+
+async def _delete_pod(client: Client, cache: Cache, path: paths.ResourcePath, uid: str) -> None:
+    """Delete that very pod, with the time that it is given to end. Raises ApiError."""
+    with Allowing(*LOST_RACE):
+        answer = await client.send("DELETE", path, {"preconditions": {"uid": uid}})
+        if "deletionTimestamp" in answer.get("metadata", {}):
+            cache.pods.upsert(answer)
+        else:
+            cache.pods.forget(uid)
 
 
 async def _template_of(client: Client, source: SourceView, replica_set: str | None) -> Json:

@@ -153,10 +153,17 @@ class Writer:
             case do.DeleteTwin():
                 await self._delete(paths.workload(source.key, action.name), action.uid)
                 self._cache.twins.forget(action.uid)
-            case do.PauseTwin() | do.LabelPod() | do.KeepRevision() | do.OrphanPods() | do.AdoptPods():
+            case (
+                do.PauseTwin()
+                | do.LabelPod()
+                | do.KeepRevision()
+                | do.OrphanPods()
+                | do.AdoptPods()
+                | do.DeletePod()
+            ):
                 await adopt(self._client, self._cache, observed, source, action)
             case do.Park() | do.Reattach() | do.StripOwnershipMark() | do.RetryPods() | do.DeleteReplicaSet():
-                await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
+                await self._do_with_replica_set(action, source, observed)
             case do.SetBudget():
                 await self._cache.budgets.write(self._client, observed, source, action)
             case do.SetDeletionCost():
@@ -214,13 +221,15 @@ class Writer:
 
     async def _do_with_replica_set(
         self,
-        replica_sets: ResourcePath,
         action: do.Park | do.Reattach | do.StripOwnershipMark | do.RetryPods | do.DeleteReplicaSet,
         source: SourceView,
+        observed: Observation,
     ) -> None:
+        replica_sets = paths.replica_sets(source.key.namespace)
         match action:
             case do.Park():
-                body = payloads.parking(action, source)
+                twin = observed.twin(action.twin) if action.twin is not None else None
+                body = payloads.parking(action, source, twin)
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case do.Reattach():
                 owner = await self._client.get(paths.workload(source.key))
@@ -352,4 +361,4 @@ class Writer:
 
 
 def _is_on_pod(action: do.Action) -> bool:
-    return isinstance(action, do.SetDeletionCost | do.DeleteVanishedPod | do.LabelPod)
+    return isinstance(action, do.SetDeletionCost | do.DeleteVanishedPod | do.LabelPod | do.DeletePod)

@@ -103,6 +103,7 @@ class Cache:
             {
                 "controller": lambda record: (record.namespace, record.controller_uid),
                 "deployment": lambda record: (record.namespace, record.owner_name),
+                "selects": lambda record: record.selects,
             },
             self._replica_set_changed,
         )

@@ -26,7 +26,6 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     SourceView,
-    SplitView,
     Trouble,
     TwinView,
     seconds_between,
@@ -38,18 +37,20 @@ from splitter.core.placeable import UNPLACEABLE_AGAIN_S
 from splitter.core.placement.reservations import placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.client import Allowing, ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.members import members_of, rolls
-from splitter.kube.orphans import orphans_of
+from splitter.kube.orphans import as_counted, orphans_of
 from splitter.kube.paths import workload
 from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
 from splitter.kube.pool_fit import PoolFits
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
 from splitter.kube.related_objects import look_around
+from splitter.kube.rivals import RivalFinder
 from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
@@ -67,6 +68,7 @@ class Observer:
         self._pods = PodViews(cache)
         self._reservations = reservations  # what placeholders are made of, in placement mode
         self._autoscalers = WorkloadAutoscalers(client)
+        self._rivals = RivalFinder(client, cache)
         self._pool_fits = PoolFits(cache, reservations)
         self._looked_around: dict[Key, tuple[datetime, RelatedObjects, int]] = {}
 
@@ -90,8 +92,8 @@ class Observer:
         spot = twins.get(Pool.SPOT)
         request = records[Pool.SPOT].request if spot is not None else self._held_request(source, split)
         refused = cache.spot_blocked(request, now) if request is not None else None
-        own = self._replica_sets(source, now) if source else ()
-        orphans, leaving = orphans_of(cache, key, source, records.values())
+        unowned = orphans_of(cache, key, source, records.values())
+        own = (*self._replica_sets(source, now), *self._hung(unowned.hung, now)) if source else ()
         members = [pod for holder in own if holder.first_ordinal is not None for pod in holder.pods]
         hinted = _hinted([*(spot.pods if spot else ()), *(pod for pod in members if pod.on_spot)])
         blocked = hinted or (refused.why if refused is not None else "")
@@ -101,6 +103,7 @@ class Observer:
             around = await self._related(source, view, twins.values(), now)
             if split is None and (other := cache.splits.one("name", (key.namespace, split_name(key)))):
                 around = replace(around, split_of=f"{other.source.kind}/{other.source.name}")
+            around = await self._rivals.beside(around, source, view, records.values(), now)
         else:
             self._looked_around.pop(key, None)
             self._pool_fits.forget(key)
@@ -118,8 +121,11 @@ class Observer:
             signal_ends_at=self._signal_ends_at(
                 key, [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
             ),
-            orphans=tuple(self._pod(pod, now) for pod in orphans),
-            leaving=leaving,
+            orphans=tuple(self._pod(pod, now) for pod in unowned.pods),
+            leaving=unowned.leaving,
+            going=tuple(
+                replace(view, held_by=unowned.holders[view.uid]) for view in self._hung(unowned.going, now)
+            ),
             budgets=cache.budgets.of(key, split.uid) if split is not None else (),
             consolidates=cache.external_signals.consolidate(
                 {pod.node for twin in twins.values() for pod in twin.pods if pod.node}
@@ -217,6 +223,11 @@ class Observer:
         ]
         views = [self._replica_set(record, now, _attachment(record, source)) for record in few(records)]
         return tuple(sorted(views, key=lambda view: view.name))
+
+    def _hung(self, records: Iterable[ReplicaSetRecord], now: datetime) -> list[ReplicaSetView]:
+        """Return ReplicaSets that are to go and leave their pods, with what they have in place of counts."""
+        views = (self._replica_set(record, now, Attachment.PARKED) for record in records)
+        return [as_counted(view) for view in views]
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""

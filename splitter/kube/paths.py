@@ -106,6 +106,11 @@ class ResourcePath:
 replica_sets = partial(ResourcePath, _APPS, "replicasets")
 controller_revisions = partial(ResourcePath, _APPS, "controllerrevisions")  # templates of StatefulSets
 pods = partial(ResourcePath, _CORE, "pods")
+# Of what else may own pods only rivals are looked for.
+daemon_sets = partial(ResourcePath, _APPS, "daemonsets")
+stateful_sets = partial(ResourcePath, _APPS, "statefulsets")
+replication_controllers = partial(ResourcePath, _CORE, "replicationcontrollers")
+jobs = partial(ResourcePath, "/apis/batch/v1", "jobs")
 claims = partial(ResourcePath, _CORE, "persistentvolumeclaims")
 config_maps = partial(ResourcePath, _CORE, "configmaps")
 resource_quotas = partial(ResourcePath, _CORE, "resourcequotas")

@@ -14,7 +14,7 @@ from splitter.core import labels_annotations as keys
 from splitter.core.desired.compare import withdrawn
 from splitter.core.desired.twin import pod_labels
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import Mode, SourceView
+from splitter.core.model import Mode, SourceView, TwinView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.kube.client import FIELD_MANAGER, Json
 from splitter.kube.parse.workloads import rolling_numbers
@@ -118,15 +118,19 @@ def _owner(source: SourceView) -> Json:
     }
 
 
-def parking(action: do.Park, source: SourceView) -> Json:
-    """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control."""
+def parking(action: do.Park, source: SourceView, twin: TwinView | None = None) -> Json:
+    """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control.
+
+    That is the source, or the `twin` that controls it.
+    """
+    owner = _owner(source) if twin is None else {**_owner(source), "name": twin.name, "uid": twin.uid}
     labels: dict[str, str | None] = dict.fromkeys(action.strip)
     labels[keys.LABEL_SPLIT] = keys.SPLIT_PARKED
     return {
         "metadata": {
             "labels": labels,
             "annotations": {keys.ANNOTATION_SOURCE: source.key.name},
-            "ownerReferences": [_owner(source)],
+            "ownerReferences": [owner],
             "resourceVersion": action.resource_version,
         }
     }

@@ -14,9 +14,10 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 from splitter.admission.placement import NAME, PLACEMENT_KIND
-from splitter.core.model import SourceView, SplitView
+from splitter.core.model import SourceView
 from splitter.core.names import Key
 from splitter.core.placeable import Runs, runs
+from splitter.core.split_status.view import SplitView
 from splitter.kube import paths
 from splitter.kube.cache import Cache
 from splitter.kube.client import FORCED, OURS, Allowing, Client, Json

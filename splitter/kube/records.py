@@ -9,15 +9,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from splitter.core.limits import MAX_REPLICA_SETS
-from splitter.core.model import Pool, ReplicaSetView, SourceView, SplitView, Trouble, TwinView
+from splitter.core.model import Pool, ReplicaSetView, SourceView, Trouble, TwinView
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
-from splitter.core.nodes.fit import PodRequest, SpreadConstraint
+from splitter.core.nodes.fit import MatchExpression, PodRequest, SpreadConstraint
 from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, Refusal
 from splitter.core.placeable import Runs
 from splitter.core.split_status import SplitStatus
+from splitter.core.split_status.view import SplitView
 from splitter.core.template_sets import TemplateSet
 from splitter.kube.packed import unpacked
+
+TEMPLATE_HASH = "pod-template-hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class PodRecord(Record):
     revision: str  # the template that it was made of: pod-template-hash, or a StatefulSet's revision
     born: Pool | None  # of a StatefulSet's pod: for which pool the admission policy made it
     labelled_for: str  # the workload that it is labelled for, where it bears our labels
-    labels: tuple[tuple[str, str], ...]  # only of a pod that nobody controls
+    labels: tuple[tuple[str, str], ...]  # only of a pod of a ReplicaSet's, or that nobody controls
     of_replica_set: bool  # a ReplicaSet controls it
     held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
@@ -79,7 +82,15 @@ class ReplicaSetRecord(Record):
     owner_name: str | None  # the Deployment's name, of the first of them
     labels: Mapping[str, str]
     deleting: bool
+    selector: tuple[MatchExpression, ...]
     view: ReplicaSetView  # without its version, its pods, and how it hangs on a source
+
+    @property
+    def selects(self) -> tuple[str, str]:
+        """Its namespace and the first label that its pods must have, as text: rivals are found by it."""
+        named = (one for one in self.selector if one.operator == "In" and len(one.values) == 1)
+        first = next((one for one in named if one.key != TEMPLATE_HASH), None)
+        return self.namespace, f"{first.key}={first.values[0]}" if first is not None else ""
 
 
 @dataclass(frozen=True, slots=True)

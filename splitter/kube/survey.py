@@ -132,6 +132,10 @@ class _Look:
                 self._keep(paths.hpas(namespace), "nobody is said to change a count"),
                 self._keep(paths.scaled_objects(namespace), ""),
                 self._keep(paths.vpas(namespace), ""),
+                *(
+                    self._keep(where(namespace), "controllers whose selectors overlap are not found")
+                    for where in (paths.daemon_sets, paths.replication_controllers, paths.jobs)
+                ),
                 *(self._read_workloads(kind, namespace) for kind in (DEPLOYMENT, STATEFUL_SET)),
             ]
         # All of them end before one fails: what is under way has no connection to be left on.
@@ -198,7 +202,8 @@ class _Look:
             # Who asks for one wants to know whose it is, and no more.
             metadata = raw["metadata"]
             slim = {name: metadata[name] for name in ("name", "namespace", "labels") if name in metadata}
-            self._listed.keep(path, {"metadata": slim})
+            selects = {"selector": raw["spec"].get("selector")}
+            self._listed.keep(path, {"metadata": slim, "spec": selects})
             if LABEL_SPLIT in (metadata.get("labels") or {}):
                 return
             record = self._cache.sources.upsert({**raw, "kind": kind})

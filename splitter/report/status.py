@@ -16,6 +16,7 @@ from splitter.core.plan import Plan, PolicyInForce, remembered
 from splitter.core.reasons import State
 from splitter.core.split_status import (
     DECISIONS_MAX,
+    LET_GO,
     NODES_MAX,
     TEXT_MAX,
     GoingNode,
@@ -93,7 +94,7 @@ def _available(pods: Sequence[PodView]) -> int:
 
 
 def _ready(observed: Observation) -> int:
-    own = sum(_available(rs.pods) for rs in observed.replica_sets)
+    own = sum(_available(rs.pods) for rs in (*observed.replica_sets, *observed.going))
     # Pods whose owner is changing serve as before.
     return own + sum(_available(twin.pods) for twin in observed.twins) + _available(observed.orphans)
 
@@ -124,7 +125,9 @@ def _pools(observed: Observation, plan: Plan) -> tuple[PoolCounts, PoolCounts]:
 
 def _of_pool(observed: Observation, pool: Pool) -> list[PodView]:
     twin = observed.twin(pool)
-    return [*(twin.pods if twin else ()), *(pod for pod in observed.orphans if pod.born is pool)]
+    loose = [pod for rs in (*observed.going, *observed.replica_sets) if rs.deleted for pod in rs.pods]
+    between = (pod for pod in (*observed.orphans, *loose) if pod.born is pool)
+    return [*(twin.pods if twin else ()), *between]
 
 
 def _is_of_spot(pod: PodView, ordinals: Collection[int]) -> bool:
@@ -171,5 +174,5 @@ def _decisions(before: Sequence[PastDecision], plan: Plan, now: datetime) -> tup
     if not plan.actions and last == [(one.reason, one.message) for one in said]:
         return tuple(before)
     recent = {(old.reason, old.message) for old in before if old.at > now - timedelta(seconds=60)}
-    new = (one for one in said if (one.reason, one.message) not in recent)
+    new = (one for one in said if (one.reason, one.message) not in recent or one.message.startswith(LET_GO))
     return (*before, *new)[-DECISIONS_MAX:]

@@ -52,6 +52,7 @@ EACH: list[tuple[do.Action, str]] = [
     (do.KeepRevision("kept", None), "keep the template of the source as kept, at 0"),
     (do.KeepRevision("kept", "web-1"), "keep the template of replicaset web-1 as kept, at 0"),
     (do.OrphanPods("web-1", "uid", "rv"), "delete replicaset web-1 and leave its pods running"),
+    (do.DeletePod("web-1-a", "uid"), "delete pod web-1-a, on which no ReplicaSet acts"),
     (
         do.AdoptPods("web-spot-1", SPOT, ("1",), None),
         "create replicaset web-spot-1 for the running pods",

@@ -150,6 +150,8 @@ class TestEveryRow:
             ("H27 pods without an owner", replace(WAITING, orphans=True), Step.SETTLE),
             ("H27 a twin is paused", replace(REST, unsettled=True), Step.SETTLE),
             ("H28 ours", REST, Step.RUN),
+            ("H29 undone", replace(WAITING, split=False, report=True, attached=True), Step.UNPAUSE),
+            ("H29 only the mark is left", replace(FRESH, report=True, mark=Ownership.OURS), Step.CLEAN_UP),
             ("H31 one on its way back", replace(GIVEN, returning=True), Step.WAIT_CONTROLLER),
             ("H33 attached and paused", replace(GIVEN, attached=True), Step.UNPAUSE),
             ("H36 unpaused, nothing there yet", replace(GIVEN, paused=False), Step.WAIT_CONTROLLER),
@@ -199,7 +201,7 @@ class TestEveryCombination:
                 assert not columns.conflict, columns
 
     def test_with_a_label_nothing_is_given_back(self) -> None:
-        """UNPAUSE, CLEAN_UP, REATTACH and the like need the label gone, or a Conflict."""
+        """UNPAUSE, CLEAN_UP, REATTACH and the like need the label gone, a Conflict, or a take-over undone."""
         offboarding = {
             Step.UNPAUSE,
             Step.CLEAN_UP,
@@ -210,7 +212,7 @@ class TestEveryCombination:
         }
         for columns in every():
             if next_step(columns) in offboarding:
-                assert not columns.label or columns.conflict, columns
+                assert not columns.label or columns.conflict or columns.is_undone, columns
 
     def test_a_report_never_unpauses(self) -> None:
         """Beside a Split that only reports, and nothing held, the pause is the user's."""

@@ -11,9 +11,9 @@ from splitter.core.labels_annotations import kept_name
 from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
-from splitter.kube.orphans import orphans_of
+from splitter.kube.orphans import Unowned, orphans_of
 
-OURS = {"app": "web", "splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "5d9c"}
+OURS = {"app": "web", "splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "1"}
 PLAIN = {"app": "web", "pod-template-hash": "1"}
 LEFT = "2026-01-05T10:00:00Z"
 
@@ -25,8 +25,8 @@ def seen(*raws: Any, selector: Any = None) -> tuple[set[str], bool]:  # noqa: AN
     for raw in raws:
         (cache.replica_sets if "replicas" in raw["spec"] else cache.pods).upsert(raw)
     source = parse.source(deployment(spec={"selector": selector} if selector else None)).view
-    orphans, more = orphans_of(cache, KEY, source, ())
-    return {one.name for one in orphans}, more
+    unowned = orphans_of(cache, KEY, source, ())
+    return {one.name for one in unowned.pods}, unowned.leaving
 
 
 def naked(name: str = "web-1-a", labels: dict[str, str] = OURS, **fields: Any) -> Any:  # noqa: ANN401
@@ -45,7 +45,7 @@ class TestLabelled:
 
     def test_owner_is_gone(self) -> None:
         """The garbage collector takes the reference off in a moment: there will be one."""
-        assert seen(pod(labels=OURS)) == (set(), True)
+        assert seen(pod(labels=OURS)) == ({"web-1-a"}, True)
 
     @pytest.mark.parametrize("kind", ["StatefulSet", "Job", "CloneSet"])
     def test_owner_of_another_kind(self, kind: str) -> None:
@@ -77,10 +77,10 @@ class TestLabelled:
 
     @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
     def test_that_has_ended(self, phase: str) -> None:
-        """It is the garbage collector's."""
+        """No ReplicaSet adopts it: it is told apart, and removed."""
         raw = naked()
         raw["status"] = {"phase": phase}
-        assert seen(raw) == (set(), False)
+        assert seen(raw) == ({"web-1-a"}, False)
 
 
 class TestMadeLast:
@@ -134,8 +134,24 @@ class TestTakenOut:
         taken = naked("web-1-a", {**labels, "app": "web-debug", "debugged": "yes"})
         assert seen(kept, taken, selector=selector) == (set(), False)
 
+    def test_by_its_hash(self) -> None:
+        """`kubectl label pod web-1-a pod-template-hash=debug --overwrite`: no ReplicaSet has that hash."""
+        taken = {**OURS, "pod-template-hash": "debug"}
+        assert seen(naked("web-1-a", taken)) == (set(), False)
+        assert seen(naked("web-debug-1-a", taken)) == (set(), False)
+
+    def test_that_only_has_a_long_name(self) -> None:
+        """The API server cuts what a pod is called after: then a ReplicaSet tells the hash."""
+        assert seen(self.KEPT, naked("a-name-that-was-cutx7k2p")) == ({"a-name-that-was-cutx7k2p"}, False)
+
+    def test_of_a_replica_set_whose_name_was_taken(self) -> None:
+        """It is called by the hash and one letter more."""
+        assert seen(naked("web-1a-x7k2p")) == ({"web-1a-x7k2p"}, False)
+
+    KEPT = replica_set(kept_name("web", "1"))
+
 
 def test_a_statefulset_has_none() -> None:
     """Its pods keep their owner."""
     key = replace(KEY, kind="StatefulSet")
-    assert orphans_of(Cache(assess, lambda *_, **__: None), key, None, ()) == ((), False)
+    assert orphans_of(Cache(assess, lambda *_, **__: None), key, None, ()) == Unowned()

@@ -11,11 +11,12 @@ from splitter.bundled import bundled_path
 from splitter.core.actions import EvictPod
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, SplitView
+from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import PoolStarts, RebalanceState, ReliefStatus, SplitStatus, StartTimes
+from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 from splitter.report.status import build
 

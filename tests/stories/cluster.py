@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from splitter.core.model import Pool, Trouble
 from splitter.core.split_status import SplitStatus
+from splitter.kube.orphans import bears_its_hash
 
 if TYPE_CHECKING:
     from stories.informers import Informers
@@ -81,11 +82,12 @@ class Pod:
     label: Pool | None = None  # which pool it is labelled for; `pool` is where it may stand
     hash: str = ""
     taken_out: bool = False  # of its ReplicaSet, by its labels: a person's own pod until one adopts it
+    finished: bool = False  # its containers have ended for good: by a node's shutdown, for one
 
     @property
     def active(self) -> bool:
         """Whether a ReplicaSet counts it."""
-        return self.terminating_until is None
+        return self.terminating_until is None and not self.finished
 
 
 @dataclass
@@ -111,6 +113,7 @@ class ReplicaSet:
     hashes: tuple[str, ...] = ()  # it selects pods with one of these, and
     selects: Pool | None = None  # of this pool; None: of any
     deleting: bool = False  # its pods are to be left running
+    deleted: int = 0  # since then
 
 
 @dataclass
@@ -208,6 +211,12 @@ class Cluster:
         """The source's minReadySeconds, and the twins'."""
         self.progress_deadline_s = 600
         """The source's progressDeadlineSeconds, and the twins'."""
+        self.rival = ""
+        """Another controller that selects these pods: it adopts, and ends, those without an owner."""
+        self.collector_lag_s = 0
+        """So long the garbage collector takes to free the pods of a ReplicaSet that goes without them."""
+        self.collector_refused_until = 0
+        """Until then a policy lets nobody take the owner off a pod."""
         self.informers: Informers | None = None
         """What the controllers see, where that is not all there is."""
         self.budgets: dict[str, Budget] = {}
@@ -263,6 +272,13 @@ class Cluster:
     def orphans(self) -> list[Pod]:
         """Return the replicas that nobody controls."""
         return [pod for pod in self.pods.values() if pod.active and not pod.owner and not pod.taken_out]
+
+    def unowned(self) -> list[Pod]:
+        """Return these and those that have finished, without those that a user took out."""
+        sets = self.replica_sets.values()
+        hashes = {one for rs in sets for one in (*rs.hashes, rs.name.removeprefix("web-split"))}
+        pods = (pod for pod in self.pods.values() if not pod.owner and pod.terminating_until is None)
+        return [pod for pod in pods if pod.hash in hashes or bears_its_hash(pod.name, pod.hash)]
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod truly answers: ready on a node that is there and Ready, doomed or not."""

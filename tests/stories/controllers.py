@@ -295,7 +295,15 @@ def schedule(cluster: Cluster) -> bool:
 
 def collect_garbage(cluster: Cluster) -> bool:
     """Free the pods of ReplicaSets that go without them, and let those go."""
-    going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
+    if cluster.now < cluster.collector_refused_until:
+        # It tries again, ever more seldom; what has no pods any more goes all the same.
+        going = [rs for rs in cluster.replica_sets.values() if rs.deleting and not cluster.pods_of(rs)]
+    else:
+        going = [
+            rs
+            for rs in cluster.replica_sets.values()
+            if rs.deleting and cluster.now >= rs.deleted + cluster.collector_lag_s
+        ]
     for rs in going:
         for pod in cluster.pods_of(rs):
             pod.owner = ""
@@ -303,11 +311,22 @@ def collect_garbage(cluster: Cluster) -> bool:
     return bool(going)
 
 
+def adopt_as_rival(cluster: Cluster) -> bool:
+    """Let a controller of somebody else's take the pods without an owner: it has enough of its own."""
+    taken = cluster.orphans() if cluster.rival else []
+    for pod in taken:
+        pod.owner = f"uid-{cluster.rival}"
+        cluster.terminate(pod)
+    return bool(taken)
+
+
 def next_due(cluster: Cluster) -> list[int]:
     """Return when something may happen by itself."""
+    collector = [cluster.collector_refused_until]
+    collector += [rs.deleted + cluster.collector_lag_s for rs in cluster.replica_sets.values() if rs.deleting]
     rolls = (one.progress_at for one in cluster.deployments if not one.paused and not one.stalled)
     due = [at + cluster.progress_deadline_s for at in rolls if at is not None]
-    return [at for at in (*kubelets.due(cluster), *due) if at > cluster.now]
+    return [at for at in (*kubelets.due(cluster), *due, *collector) if at > cluster.now]
 
 
 def actors(cluster: Cluster) -> list[Callable[[], bool]]:
@@ -324,6 +343,7 @@ def actors(cluster: Cluster) -> list[Callable[[], bool]]:
     return [
         *(cluster.informers.watches() if cluster.informers is not None else ()),
         lambda: collect_garbage(cluster),
+        lambda: adopt_as_rival(cluster),
         lambda: kubelets.run(cluster),
         *(replica_set(rs) for rs in cluster.replica_sets.values()),
         *(deployment(one) for one in cluster.deployments),

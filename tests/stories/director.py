@@ -10,6 +10,7 @@ from splitter.core.actions import (
     ApplyTwin,
     CreatePlaceholder,
     DeletePlaceholder,
+    DeletePod,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -316,7 +317,7 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return f"park {action.name}"
         case Reattach():
             return f"re-attach {action.name}"
-        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods() | DeletePod():
             return describe(action)
         case DeleteReplicaSet():
             return f"delete {action.name}"

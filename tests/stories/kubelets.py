@@ -29,7 +29,7 @@ def run(cluster: Cluster) -> bool:
                 changed = True
         elif pod.node is not None and pod.node not in cluster.nodes:
             changed = _collect(cluster, pod) or changed
-        elif pod.node is not None:
+        elif pod.node is not None and not pod.finished:
             changed = _attend(cluster, pod) or changed
     return changed
 

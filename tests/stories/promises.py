@@ -112,7 +112,7 @@ def destined(cluster: Cluster) -> NodeStatus:
 
 
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
-    """Return what is left of pods that have no owner, or lose it now: a twin keeps what it is to have."""
+    """Return what is left of pods that have no owner, or lose it now: all, until one selects them."""
     going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
     sets = cluster.replica_sets.values()
     free = [pod for pod in cluster.orphans() if not any(_selects(rs, pod) for rs in sets)]

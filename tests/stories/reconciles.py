@@ -17,6 +17,7 @@ from splitter.core.actions import (
     ApplyTwin,
     CreatePlaceholder,
     DeletePlaceholder,
+    DeletePod,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -56,6 +57,7 @@ from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Observation, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
 from splitter.kube import payloads
 from splitter.kube.client import Json
@@ -143,7 +145,7 @@ class Splitter:
         self.judge(action)
         if self.cluster.now < self.refused_until:
             self.pending.clear()
-            self._remember()
+            self._remember(Reason.WRITE_DENIED.value)
             self.wake_at = min(self.refused_until, self.cluster.now + RETRY_S)
             return False
         try:
@@ -166,10 +168,11 @@ class Splitter:
             observed, result, in_force = self.last
             self._show(observed, build(observed, result, in_force, written=True))
 
-    def _remember(self) -> None:
+    def _remember(self, reason: str = "") -> None:
         if self.last is not None:
             observed, result, _ = self.last
-            self._show(observed, remembered(result, observed))
+            status = remembered(result, observed)
+            self._show(observed, replace(status, reason=reason) if reason else status)
 
     def _show(self, observed: Observation, status: SplitStatus) -> None:
         split = self.cluster.split
@@ -239,7 +242,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             raise AssertionError(f"no part of what a plan decides: {action}")
         case StripOwnershipMark():
             _replica_set(cluster, action.name, None).marked = False
-        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods() | DeletePod():
             _adopt(cluster, action, observed)
         case Park() | Reattach() | DeleteReplicaSet():
             _write_replica_set(cluster, action)
@@ -326,11 +329,15 @@ def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | Non
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 pod.label = action.pool
+        case DeletePod():
+            pod = cluster.pods.get(action.pod)
+            if pod is not None:
+                cluster.terminate(pod)
         case KeepRevision():
             _keep(cluster, action, observed)
         case OrphanPods():
             rs = _replica_set(cluster, action.name, action.resource_version)
-            rs.deleting, rs.version = True, cluster.version()
+            rs.deleting, rs.deleted, rs.version = True, cluster.now, cluster.version()
         case AdoptPods():
             _take(cluster, action, observed)
 

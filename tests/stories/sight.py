@@ -1,6 +1,8 @@
 """What splitter sees of the story's cluster: the part of kube.observe, without an API in between."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from splitter.core.keyed import Edit
@@ -11,14 +13,16 @@ from splitter.core.model import (
     Observation,
     PodView,
     Pool,
+    RelatedObjects,
     ReplicaSetView,
     SourceView,
-    SplitView,
     Trouble,
     TwinView,
 )
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
+from splitter.core.split_status.view import SplitView
+from splitter.kube.orphans import as_counted
 from stories import budgets
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 from stories.kubelets import UNREADY_AFTER_S
@@ -29,8 +33,9 @@ KEY = Key("Deployment", "shop", "web")
 def observe(cluster: Cluster) -> Observation:
     """Return everything that one reconcile may know."""
     source = cluster.source
-    sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""} and not rs.deleting]
-    views = [_replica_set(cluster, rs, _attachment(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]
+    sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""}]
+    own = [rs for rs in sorted(sets, key=lambda rs: rs.name) if not (rs.deleting and rs.controlled)]
+    views = [_replica_set(cluster, rs, _attachment(rs)) for rs in own]
     on_demand = [node for node in cluster.nodes.values() if not node.spot]
     lost = sum(1 for node in on_demand if not node.ready)
     spot = cluster.twins.get(Pool.SPOT)
@@ -48,9 +53,19 @@ def observe(cluster: Cluster) -> Observation:
         fit_spot=_fit(cluster) if spot else 0,
         view_broken=len(on_demand) >= 3 and lost * 2 > len(on_demand),
         namespace_annotations={},
-        leaving=any(rs.deleting for rs in cluster.replica_sets.values()) or _dangles(cluster),
+        leaving=any(rs.deleting and rs.controlled for rs in cluster.replica_sets.values())
+        or _dangles(cluster),
+        going=tuple(_going(cluster)),
         orphans=tuple(_pod(cluster, pod) for pod in _orphans(cluster)),
+        related=RelatedObjects(rival=cluster.rival),
     )
+
+
+def _going(cluster: Cluster) -> Iterator[ReplicaSetView]:
+    pools = {twin.uid: pool for pool, twin in cluster.twins.items()}
+    for rs in cluster.replica_sets.values():
+        if rs.deleting and rs.controlled:
+            yield replace(_replica_set(cluster, rs, Attachment.PARKED), held_by=pools.get(rs.owner))
 
 
 def _dangles(cluster: Cluster) -> bool:
@@ -62,7 +77,7 @@ def _dangles(cluster: Cluster) -> bool:
 def _orphans(cluster: Cluster) -> list[Pod]:
     """Return the pods that nobody controls and that bear our labels, or were made in the last moment."""
     kept = {rs.name for rs in cluster.released()}
-    free = [pod for pod in cluster.pods.values() if pod.active and not pod.owner]
+    free = cluster.unowned()
     return [
         pod
         for pod in free
@@ -182,6 +197,13 @@ def _pod_hash(template: str) -> str:
 
 
 def _replica_set(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> ReplicaSetView:
+    view = _as_written(cluster, rs, attachment)
+    if not rs.deleting:
+        return view
+    return replace(as_counted(view), deleted=cluster.instant(rs.deleted))
+
+
+def _as_written(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> ReplicaSetView:
     return ReplicaSetView(
         name=rs.name,
         uid=rs.uid,
@@ -239,7 +261,8 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         unready_since=_unready_since(cluster, pod),
         trouble=pod.trouble,
         created=cluster.instant(pod.created),
-        terminating=not pod.active,
+        terminating=pod.terminating_until is not None,
+        finished=pod.finished,
         notice_s=cluster.notice_s,
         unschedulable_since=(
             cluster.instant(pod.unschedulable_since) if pod.unschedulable_since is not None else None

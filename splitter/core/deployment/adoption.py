@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from splitter.core import actions as do
-from splitter.core.deployment import unowned
 from splitter.core.deployment.unowned import orphans_of, stopped
 from splitter.core.desired.compare import is_withdrawn
 from splitter.core.floor import is_rolling
@@ -19,6 +18,7 @@ from splitter.core.labels_annotations import kept_name
 from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import LET_GO
 from splitter.core.twins import letting_go, replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
 from splitter.core.twins.write_order import LOST_COST, OUR_COST, cost_of, is_low
@@ -55,7 +55,11 @@ def _onboard(this: PlanInput) -> Plan:
         return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,))
     if (unrest := not_calm(home.pods)) is not None:
         return Plan(Step.ADOPT_PODS, State.HELD, unrest, notes=(unrest,), requeue_after_s=POLL_S)
-    return _prepared(this, home) or _let_go(Step.ADOPT_PODS, under_way(this), [home])
+    return (
+        _prepared(this, home)
+        or letting_go.taken_back(this)
+        or _let_go(Step.ADOPT_PODS, under_way(this), [home])
+    )
 
 
 def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
@@ -74,7 +78,11 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
         *_kept(this, home, home.name),
         *_without_rivals(this, [home]),
         *(action for pool in Pool for action in _sized(this, pool, sizes[pool])),
-        *(do.LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
+        *(
+            do.LabelPod(pod.name, pod.uid, pool_of(pod))  # finished ones, too: by that they are removed
+            for pod in home.pods
+            if not pod.terminating and pod.born is not pool_of(pod)
+        ),
     ):
         message = f"running pods that stay on on-demand: {sizes[Pool.ON_DEMAND]}, on spot: {spot}"
         note = Note(Reason.HANDING_OVER, message, quiet=True)
@@ -132,7 +140,7 @@ def _without_rivals(this: PlanInput, going: Sequence[ReplicaSetView]) -> list[do
     rivals = [
         rs
         for rs in this.observed.attached_as(Attachment.PARKED)
-        if hashes & set(rs.hashes) and not holds_replicas(rs)
+        if rs.deleted is None and hashes & set(rs.hashes) and not holds_replicas(rs)
     ]
     return [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in rivals]
 
@@ -160,7 +168,7 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
     count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
     note = Note(
         Reason.HANDING_OVER if step is Step.ADOPT_PODS else Reason.GIVING_BACK,
-        f"running pods change their owner: {count}",
+        f"{LET_GO}: {count}",
     )
     actions = tuple(do.OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
     return Plan(step, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
@@ -168,7 +176,7 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
 
 def settle(this: PlanInput) -> Plan:
     """Let the twins adopt what was let go, then resume them (H27, H45)."""
-    if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
+    if late := [pod for pod in this.observed.orphans if pod.born is None]:
         labels = tuple(do.LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
         note = Note(Reason.HANDING_OVER, f"pods made in the last moment: {len(labels)}", quiet=True)
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), requeue_after_s=AT_ONCE_S)
@@ -194,13 +202,11 @@ def settle(this: PlanInput) -> Plan:
             else:
                 actions.append(do.PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
         left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
-    actions, lost = [*unowned.covering(this), *actions], unowned.lost_meanwhile(this)
     state = under_way(this)
     if not actions:
-        waits = _waits("waiting for the pods' new ReplicaSets to adopt them", state, AT_ONCE_S)
-        return replace(waits, rebalance=lost)
+        return _waits(f"waiting for {len(this.observed.orphans)} pods to be adopted", state, AT_ONCE_S)
     note = Note(Reason.HANDING_OVER, "the twins take the running pods", quiet=True)
-    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), rebalance=lost, requeue_after_s=AT_ONCE_S)
+    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), requeue_after_s=AT_ONCE_S)
 
 
 def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[do.Action]:
@@ -370,7 +376,7 @@ def bring_home(this: PlanInput) -> Plan:
 
 def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[do.Action]:
     """Return what takes our labels off the pods that are back."""
-    pods = (pod for rs in replica_sets for pod in rs.pods if pod.counts and pod.born is not None)
+    pods = (pod for rs in replica_sets for pod in rs.pods if not pod.terminating and pod.born is not None)
     return [do.LabelPod(pod.name, pod.uid, None) for pod in pods]
 
 

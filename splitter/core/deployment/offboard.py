@@ -57,7 +57,7 @@ def clean_up(this: PlanInput) -> Plan:
     taken = {rs.template_hash for rs in this.observed.attached_as(Attachment.ATTACHED)} | {
         this.source.template_hash
     }
-    parked = this.observed.attached_as(Attachment.PARKED)
+    parked = [rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.deleted is None]
     twice = [rs for rs in parked if rs.template_hash in taken]
     back = [rs for rs in parked if rs.template_hash not in taken]
     actions: list[do.Action] = [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in twice]
@@ -109,15 +109,16 @@ def offboard(this: PlanInput) -> Plan:
     if not restless(this):
         if any(pod.counts for pod in this.observed.orphans) and (first := stopped(this)) is not None:
             return replace(first, step=Step.OFFBOARD)
-        if (refused := this.observed.letting_go_refused) is not None:
-            return letting_go.kept_by_twins(this, refused)
+        if (why := letting_go.barred(this)) is not None:
+            return letting_go.replaced(this, why)
         return adoption.offboard(this)
     return replace(twins_steps.run(this), state=State.GIVING_BACK, step=Step.OFFBOARD, requeue_after_s=POLL_S)
 
 
 def reattach(this: PlanInput) -> Plan:
     """Give a ReplicaSet with pods its labels back, where no twin is left (H38)."""
-    active = [rs for rs in this.observed.attached_as(Attachment.PARKED) if holds_replicas(rs)]
+    parked = this.observed.attached_as(Attachment.PARKED)
+    active = [rs for rs in parked if rs.deleted is None and holds_replicas(rs)]
     largest = max(active, key=lambda rs: (rs.template_hash == this.source.template_hash, rs.spec_replicas))
     note = Note(Reason.GIVING_BACK, f"{largest.name} goes back with {largest.spec_replicas} replicas")
     back = (_reattach_one(this.source, largest),)

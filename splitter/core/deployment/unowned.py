@@ -1,20 +1,41 @@
-"""What may happen while pods have no owner: `adoption` asks here what to do about it.
+"""The moment in which pods have no acting owner: how long it may last, and what is done when it does not end.
 
-Spot goes: `settle` covers it, and remembers it. Another client resumes the source: `stopped`.
-
-Nobody replaces a pod without an owner. That lasts a moment, or for as long as the API server takes no
-ReplicaSet that would adopt it, or nobody leads.
+A ReplicaSet that is deleted without its pods acts on them no more; another one adopts them some tenths of a
+second later. The garbage collector may be slow or refused, and so may what adopts. Then the pods are
+replaced, make before break, by the holder that the label says (H54): what is loose counts as a parked
+ReplicaSet does, and is lowered pod by pod. What is there tells when the moment began: nothing is remembered.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 
-from splitter.core.actions import Action, HolderKind, Scale, SetPaused
+from splitter.core.actions import Action, DeletePod, HolderKind, Scale, SetPaused
 from splitter.core.handover import Step, waits_for_pods
-from splitter.core.model import Attachment, Note, PodView, Pool
+from splitter.core.labels_annotations import LABEL_SPLIT
+from splitter.core.model import (
+    Attachment,
+    NodeStatus,
+    Note,
+    Observation,
+    PodView,
+    Pool,
+    ReplicaSetView,
+    seconds_between,
+)
 from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.split_status import RebalanceState
+from splitter.core.split_status import LET_GO, RebalanceState
 from splitter.core.twins.onboard import current_last, parked
+
+# How long pods may have no owner that acts on them.
+MOMENT_S = 10.0
+# And when a loss is to be covered: an adoption that goes well takes less, and the adopter covers it.
+_LOSING_S = 2.0
+# And where nothing says why nobody adopts them: a process that has just taken over gets to it by then.
+_LATEST_S = 60.0
+# What loose pods are called where a ReplicaSet has its name.
+LOOSE = "pods without an owner"
 
 
 def orphans_of(this: PlanInput, pool: Pool) -> list[PodView]:
@@ -22,21 +43,90 @@ def orphans_of(this: PlanInput, pool: Pool) -> list[PodView]:
     return [pod for pod in this.observed.orphans if pod.counts and pod.born is pool]
 
 
-def _missing_on_spot(this: PlanInput) -> int:
+def _ended(this: PlanInput) -> tuple[Action, ...]:
+    """Return the removal of pods that have finished and that nothing owns: no ReplicaSet adopts them (H53).
+
+    Their owner would have taken them along. Without one they would outlive the Deployment.
+    """
+    pods = (pod for pod in this.observed.orphans if pod.finished and pod.born is not None)
+    return tuple(DeletePod(pod.name, pod.uid) for pod in pods)
+
+
+def _loose(observed: Observation) -> list[PodView]:
+    pods = [pod for rs in observed.going for pod in rs.pods]
+    return [pod for pod in (*pods, *observed.orphans) if pod.counts]
+
+
+def let_go_at(observed: Observation) -> datetime | None:
+    """Return when the pods were let go: as their ReplicaSet says, or as the Split has told it."""
+    asked = [rs.deleted for rs in observed.going if rs.deleted is not None]
+    begun = [one.at for one in observed.reported.decisions if one.message.startswith(LET_GO)]
+    known = asked or begun[-1:] or [one.since for one in observed.reported.conditions]
+    return min(known, default=None)
+
+
+def is_over(observed: Observation) -> bool:
+    """Whether the moment has lasted too long, or a loss meanwhile ends it (H54)."""
+    if observed.source is None or observed.source.stateful is not None or not _loose(observed):
+        return False
+    since = let_go_at(observed)
+    if since is None:
+        return False
+    lasted_s = seconds_between(since, observed.now)
+    if lasted_s <= MOMENT_S:
+        return lasted_s > _LOSING_S and loses(observed)
+    if observed.going or observed.leaving or lasted_s > _LATEST_S or _nobody_adopts(observed):
+        return True
+    hashes = {pod.revision for pod in _loose(observed)}
+    adopting = [
+        seconds_between(rs.created, observed.now)
+        for rs in observed.holders
+        if rs.spec_replicas and hashes & set(rs.hashes) and rs.deleted is None
+    ]
+    refused = observed.reported.reason == Reason.WRITE_DENIED
+    return any(age_s > MOMENT_S for age_s in adopting) or refused
+
+
+def _nobody_adopts(observed: Observation) -> bool:
+    """Whether what they were let go for is there without them: twins that run, or a source that does."""
+    source = observed.source
+    if source is None or LABEL_SPLIT in source.labels:
+        return bool(observed.twins) and not any(twin.paused for twin in observed.twins)
+    return not source.paused and bool(observed.attached_as(Attachment.ATTACHED))
+
+
+def loses(observed: Observation) -> bool:
+    """Whether a node goes, or is gone, under pods that nothing would replace."""
+    loose = _loose(observed)
+    going = any(pod.going and not pod.voluntary and not pod.cordoned for pod in loose)
+    return going or bool(loose and _missing_on_spot(observed))
+
+
+def _missing_on_spot(observed: Observation) -> int:
     """Count what the spot twin was to adopt and is not there: its count says how many were let go."""
-    spot = this.observed.spot
+    spot = observed.spot
     if spot is None or not waits_for_pods(spot):
         return 0
-    return max(0, spot.spec_replicas - len(orphans_of(this, Pool.SPOT)))
+    there = sum(pod.born is Pool.SPOT for pod in _unattended(observed))
+    return max(0, spot.spec_replicas - there)
 
 
-def lost_meanwhile(this: PlanInput) -> RebalanceState | None:
+def _unattended(observed: Observation) -> list[PodView]:
+    """Return the loose pods, and those that are being replaced already."""
+    hung = [pod for rs in observed.attached_as(Attachment.PARKED) if rs.deleted for pod in rs.pods]
+    return [*_loose(observed), *(pod for pod in hung if pod.counts)]
+
+
+def lost_meanwhile(this: PlanInput, planned: RebalanceState | None = None) -> RebalanceState | None:
     """Return what to remember of spot that went while its pods had no owner: nothing else will tell of it.
 
     Else the twin would ask for them as for any new replica, and they would be covered after the grace.
     """
-    known = this.observed.rebalance
-    if known.lost or not _missing_on_spot(this):
+    known = planned or this.observed.rebalance
+    gone = any(
+        pod.on_spot and pod.node_status is NodeStatus.LOST for pod in _unattended(this.observed)
+    ) or _missing_on_spot(this.observed)
+    if known.lost or this.observed.rebalance.lost or not gone:
         return None
     window = this.rules.tuning.capacity_probe_replicas
     return replace(
@@ -50,10 +140,68 @@ def lost_meanwhile(this: PlanInput) -> RebalanceState | None:
     )
 
 
+def given_up(observed: Observation) -> Observation:
+    """Return what is seen with the pods that nothing has adopted in time as what they are: to be replaced."""
+    if observed.going or not is_over(observed):
+        return observed
+    counted = [pod for pod in observed.orphans if pod.counts and pod.born is not None]
+    if not counted:
+        return observed
+    loose = ReplicaSetView(
+        name=LOOSE,
+        uid=LOOSE,
+        resource_version="",
+        template_hash="",
+        spec_replicas=len(counted),
+        status_replicas=len(counted),
+        available_replicas=sum(pod.ready_since is not None for pod in counted),
+        created=min(pod.created or observed.now for pod in counted),
+        attachment=Attachment.PARKED,
+        deleted=let_go_at(observed) or observed.now,
+        pods=tuple(counted),
+    )
+    rest = tuple(pod for pod in observed.orphans if not pod.counts)
+    sets = (*observed.replica_sets, loose)
+    return replace(observed, orphans=rest, leaving=False, replica_sets=sets)
+
+
+def completed(this: PlanInput, planned: Plan) -> Plan:
+    """Return a plan with what pods without an owner need in any step."""
+    if planned.step not in {Step.NOTHING, Step.CONSIDER}:
+        planned = replace(planned, actions=(*planned.actions, *_ended(this)))
+    moves = planned.step in {Step.WAIT_CONTROLLER, Step.CUT_OFF, Step.SETTLE, Step.RUN}
+    if moves and (lost := lost_meanwhile(this, planned.rebalance)) is not None:
+        planned = replace(planned, rebalance=lost)
+    return _by_pod(this.observed, planned)
+
+
+def _by_pod(observed: Observation, planned: Plan) -> Plan:
+    """Return a plan in which what nothing acts on is lowered pod by pod."""
+    hung = {rs.name: rs for rs in observed.attached_as(Attachment.PARKED) if rs.deleted is not None}
+    if not hung:
+        return planned
+    actions: list[Action] = []
+    for one in planned.actions:
+        rs = hung.get(one.name) if isinstance(one, Scale) and one.kind is HolderKind.REPLICA_SET else None
+        if rs is None or not isinstance(one, Scale):
+            actions.append(one)
+        else:
+            actions += [DeletePod(pod.name, pod.uid) for pod in _first(rs.pods)[: one.was - one.replicas]]
+    return replace(planned, actions=tuple(actions))
+
+
+def _first(pods: Iterable[PodView]) -> list[PodView]:
+    """Return pods in the order in which a ReplicaSet would delete them."""
+    return sorted(
+        (pod for pod in pods if pod.counts),
+        key=lambda pod: (pod.node is not None, pod.ready_since is not None, not pod.going, pod.name),
+    )
+
+
 def covering(this: PlanInput) -> list[Action]:
     """Return the raise of on-demand for spot that goes or has gone while its pods cannot be adopted."""
     twin, orphans = this.observed.on_demand, [pod for pod in this.observed.orphans if pod.counts]
-    going = any(pod.going and not pod.voluntary for pod in orphans) or _missing_on_spot(this)
+    going = any(pod.going and not pod.voluntary for pod in orphans) or _missing_on_spot(this.observed)
     if twin is None or not orphans or not going or this.policy.freeze:
         return []
     if orphans_of(this, Pool.ON_DEMAND) or not any(rs.spec_replicas for rs in twin.replica_sets):

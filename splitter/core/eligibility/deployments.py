@@ -59,6 +59,27 @@ def _without_hash(observed: Observation, _: SourceView, __: Policy) -> Note | No
     return None
 
 
+def selected_by_others(observed: Observation, _: SourceView, __: Policy) -> Note | None:
+    """Object to another controller that would adopt its pods, and end them, while they change their owner.
+
+    A right that is missing is an objection too: what was not looked at may be one. Source: H82.
+    """
+    related = observed.related
+    if related.rival:
+        return checks.by_another(
+            Reason.SELECTOR_OVERLAPS,
+            f"{related.rival} selects its pods too: while they change their owner, it would adopt and end"
+            " them; give the two selectors and pod templates labels that differ, or delete it",
+        )
+    if related.rivals_unread:
+        return checks.by_another(
+            Reason.FORBIDDEN,
+            "it is not known which other controllers of this namespace select its pods:"
+            f" {related.rivals_unread}; apply manifests/rbac.yaml",
+        )
+    return None
+
+
 def _too_many_replica_sets(observed: Observation, _: SourceView, __: Policy) -> Note | None:
     if len(observed.replica_sets) <= MAX_REPLICA_SETS:
         return None
@@ -81,6 +102,7 @@ CHECKS: tuple[checks.Check, ...] = (
     checks.name_taken,
     checks.autoscaler_on_twin,
     checks.one_node_volume,
+    selected_by_others,
     no_cover,
     checks.rollout_in_progress,
     checks.replicas_starting,

@@ -1,17 +1,15 @@
 """What is done when a rehearsal shows that pods without an owner would find no new one (H18).
 
 The reconciler rehearses right before pods are let go, and before anything is paused for that again. Refused,
-no pod loses its owner: on the way there the source goes on by itself, on the way back the twins do.
+no pod loses its owner: on the way there the source goes on by itself, on the way back pods are replaced.
 """
 
-from dataclasses import replace
-
 from splitter.core import actions as do
+from splitter.core.eligibility.deployments import selected_by_others
 from splitter.core.handover import Step, waits_for_pods
-from splitter.core.model import Note
-from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput, looked_at_again
-from splitter.core.reasons import State
-from splitter.core.twins import steps
+from splitter.core.model import Attachment, Note
+from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
+from splitter.core.reasons import Reason, State
 
 
 def undone(this: PlanInput, refused: Note) -> Plan:
@@ -29,19 +27,29 @@ def not_paused(this: PlanInput) -> Plan | None:
     return Plan(Step.PAUSE, State.HELD, refused, notes=(refused,), requeue_after_s=this.rules.look_again_s)
 
 
-def kept_by_twins(this: PlanInput, refused: Note) -> Plan:
-    """Keep the pods with their twins, which go on covering losses, for as long as this is refused.
+def taken_back(this: PlanInput) -> Plan | None:
+    """Return the end of a take-over whose pods another controller has begun to select meanwhile (H29).
 
-    The place for a way back that needs no pod without an owner.
+    The Split says so first: the following steps, and those after a restart, go by it.
     """
-    if resumed := tuple(
-        do.PauseTwin(twin.name, paused=False, resource_version=twin.resource_version)
-        for twin in this.observed.twins
-        if twin.paused
-    ):
-        note = replace(refused, quiet=True)
-        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, resumed, (note,), requeue_after_s=AT_ONCE_S)
-    kept = replace(steps.run(this), step=Step.OFFBOARD, state=State.GIVING_BACK)
-    if kept.actions:
-        return looked_at_again(kept, POLL_S)
-    return looked_at_again(replace(kept, verdict=refused, notes=(refused,)), this.rules.look_again_s)
+    rival = selected_by_others(this.observed, this.source, this.policy)
+    if rival is None:
+        return None
+    actions = (do.EnsureSplit(takes_over=False),)
+    return Plan(Step.ADOPT_PODS, State.HELD, rival, actions, (rival,), requeue_after_s=AT_ONCE_S)
+
+
+def barred(this: PlanInput) -> Note | None:
+    """Return why the twins' pods may not be let go: a rival, a rehearsal, or what was let go and hangs."""
+    hung = [rs.name for rs in this.observed.attached_as(Attachment.PARKED) if rs.deleted is not None]
+    hangs = Note(Reason.HANDOVER_HANGS, f"what was let go before has not ended: {', '.join(hung)}")
+    rival = selected_by_others(this.observed, this.source, this.policy)
+    return rival or this.observed.letting_go_refused or (hangs if hung else None)
+
+
+def replaced(this: PlanInput, why: Note) -> Plan:
+    """Resume the source, which makes its own pods: the twins give theirs one for one (H52, H34)."""
+    message = f"its pods are replaced, and none changes its owner: {why.message}"
+    note = Note(why.reason, message, warning=True)
+    resume = do.SetPaused(paused=False, resource_version=this.source.resource_version)
+    return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), requeue_after_s=AT_ONCE_S)

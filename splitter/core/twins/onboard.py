@@ -10,13 +10,14 @@ from dataclasses import replace
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.causes import why_unready
 from splitter.core.eligibility import advice, refusal
-from splitter.core.handover import Step
+from splitter.core.handover import Ownership, Step, ownership_of
 from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
 from splitter.core.labels_annotations.label import ownership_mark_value, source_label_state
-from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView, SplitView
+from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView
 from splitter.core.names import Key
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.split_status.view import SplitView
 from splitter.core.twins import letting_go, replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
@@ -50,7 +51,7 @@ def consider(this: PlanInput) -> Plan:
         state = State.REFUSED if objection.warning else State.HELD
         # No event tells that another object has changed, or that a replica has waited long enough.
         again_s = this.rules.look_again_s if objection.cause in _LOOKED_AT_AGAIN else None
-        report = _reported(this, objection)
+        report = (*_reported(this, objection), *_copies(this))
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn))
@@ -79,6 +80,13 @@ def _held_up(this: PlanInput) -> str:
     whys = [*refused, *(f"pod {pod.name}: {why_unready(pod, now, grace_s)}" for pod in unready)]
     count = len(unready) + sum(rs.refused for rs in sets)
     return f"; taken over though not ready: {count} ({whys[0]})" if whys else ""
+
+
+def _copies(this: PlanInput) -> list[Action]:
+    """Return what takes our mark off ReplicaSets, where a take-over was undone (H29)."""
+    seen = this.source.observed and ownership_of(this.source) is Ownership.NONE
+    attached = this.observed.attached_as(Attachment.ATTACHED)
+    return [StripOwnershipMark(rs.name) for rs in attached if rs.marked and seen]
 
 
 def _reported(this: PlanInput, why: Note) -> tuple[Action, ...]:
@@ -184,11 +192,35 @@ def wait_controller(this: PlanInput) -> Plan:
 
 def _who_acts(this: PlanInput) -> str:
     """Name the controller that has to act, and what it has to do."""
+    if going := this.observed.going:
+        return (
+            f"the garbage collector to take ReplicaSet {going[0].name} off its pods; after 10 s they are"
+            " replaced"
+        )
     if returning := this.observed.attached_as(Attachment.RETURNING):
         return f"the Deployment controller to adopt {', '.join(rs.name for rs in returning)}"
     if this.observed.leaving:
         return "the garbage collector to let the pods of a deleted ReplicaSet go"
     return "the Deployment controller to catch up"
+
+
+def cut_off(this: PlanInput) -> Plan:
+    """Park a ReplicaSet that hangs in its deletion: its Deployment counts it no more, and nobody waits (H54).
+
+    Its `orphan` finalizer stays. Taken off by hand, it would have the garbage collector delete the pods.
+    """
+    going = this.observed.going
+    actions = tuple(replace(parked(this, rs), twin=rs.held_by) for rs in going)
+    count = sum(pod.counts for rs in going for pod in rs.pods)
+    since = min((rs.deleted for rs in going if rs.deleted is not None), default=this.observed.now)
+    message = (
+        f"ReplicaSet {', '.join(rs.name for rs in going)} was deleted at {since:%H:%M:%S}Z, and the garbage"
+        f" collector has not let go of {count} pods. A policy against pods without an owner may refuse it"
+        " (see the log of kube-controller-manager). They are replaced instead, make before break"
+    )
+    note = Note(Reason.HANDOVER_HANGS, message, warning=True)
+    state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
+    return Plan(Step.CUT_OFF, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
 def not_calm(pods: Iterable[PodView]) -> Note | None:

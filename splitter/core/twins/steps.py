@@ -61,7 +61,8 @@ def _trimmed(this: PlanInput, plan: Plan) -> Plan:
     running = {
         kept_name(this.source.key.name, pod.revision) for twin in this.observed.twins for pod in twin.pods
     }
-    old = sorted((rs for rs in parked if rs.name not in running), key=lambda rs: (rs.created, rs.name))
+    kept = (rs for rs in parked if rs.deleted is None and rs.name not in running)
+    old = sorted(kept, key=lambda rs: (rs.created, rs.name))
     surplus = old[: max(0, len(old) - this.source.revisions_kept)]
     return replace(
         plan, actions=tuple(do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)

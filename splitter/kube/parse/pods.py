@@ -15,11 +15,10 @@ from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, SpreadConstraint, Toleration
 from splitter.kube.parse.fields import Raw, condition, controller, count, identity, instant, quantity
-from splitter.kube.records import PodRecord
+from splitter.kube.records import TEMPLATE_HASH, PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REVISION = "controller-revision-hash"
-TEMPLATE_HASH = "pod-template-hash"
 REPLICA_SET = "ReplicaSet"
 COST_BEFORE = "splitter.io/deletion-cost-before"
 # Longer than anybody waits for a pod; what is written there may be any number.
@@ -42,6 +41,7 @@ def pod(raw: Raw) -> PodRecord:
         and scheduled.get("reason") == "Unschedulable"
     )
     annotations, labels = metadata.get("annotations", {}), metadata.get("labels", {})
+    of_replica_set = controlling is not None and controlling.get("kind") == REPLICA_SET
     return PodRecord(
         *identity(metadata),
         name=metadata["name"],
@@ -59,8 +59,8 @@ def pod(raw: Raw) -> PodRecord:
         revision=intern(labels.get(REVISION, "") or _template_hash(labels)),
         born=_POOLS.get(labels.get(LABEL_POOL, "")),
         labelled_for=intern(labels.get(LABEL_SOURCE, "")) if LABEL_POOL in labels else "",
-        labels=() if controlling else tuple(labels.items()),
-        of_replica_set=controlling is not None and controlling.get("kind") == REPLICA_SET,
+        labels=_alike_labels(tuple(sorted(labels.items()))) if of_replica_set or not controlling else (),
+        of_replica_set=of_replica_set,
         held_for=annotations.get(ANNOTATION_HELD_FOR, "") if LABEL_PLACEHOLDER in labels else "",
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
@@ -238,6 +238,12 @@ def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
     for resource, text in (spec.get("overhead") or {}).items():
         running[resource] = running.get(resource, 0) + quantity(resource, text)
     return _alike(tuple(sorted((intern(resource), amount) for resource, amount in running.items())))
+
+
+@lru_cache(maxsize=1024)
+def _alike_labels(labels: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return what pods of one ReplicaSet keep together: they have the same labels."""
+    return labels
 
 
 @lru_cache(maxsize=1024)

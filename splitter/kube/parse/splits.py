@@ -3,9 +3,9 @@
 from splitter.core.labels_annotations import ANNOTATION_TEMPLATE, source_of_split
 from splitter.core.labels_annotations.label import checked_format
 from splitter.core.limits import MAX_MEMBERS
-from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.split_status.values import text
+from splitter.core.split_status.view import SplitView
 from splitter.kube.packed import packed
 from splitter.kube.parse.fields import Raw, count, identity, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord

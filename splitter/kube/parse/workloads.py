@@ -26,8 +26,8 @@ from splitter.kube.parse.fields import (
     owners,
     texts,
 )
-from splitter.kube.parse.pods import TEMPLATE_HASH, pod_request, spread_constraints
-from splitter.kube.records import ReplicaSetRecord, SourceRecord, TwinRecord
+from splitter.kube.parse.pods import label_selector, pod_request, spread_constraints
+from splitter.kube.records import TEMPLATE_HASH, ReplicaSetRecord, SourceRecord, TwinRecord
 
 
 def replica_set(raw: Raw) -> ReplicaSetRecord:
@@ -53,6 +53,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         owner_name=named if is_name(named) else None,  # anybody may write there what nothing is called
         labels=labels,
         deleting="deletionTimestamp" in metadata,
+        selector=label_selector(spec.get("selector") or {}),
         view=ReplicaSetView(
             name=metadata["name"],
             uid=metadata["uid"],
@@ -68,6 +69,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
             refusal=of_refusal(failure.get("message", "")) if failure is not None else None,
             refused_since=maybe_instant(failure.get("lastTransitionTime")) if failure is not None else None,
             retried=_retried(annotations),
+            deleted=maybe_instant(metadata.get("deletionTimestamp")),
             created=instant(metadata["creationTimestamp"]),
         ),
     )

@@ -10,8 +10,10 @@ from core.deployment.owners import N, home, labelled, running
 from splitter.core.actions import (
     AdoptPods,
     ApplyTwin,
+    DeletePod,
     DeleteReplicaSet,
     DeleteUnboundPod,
+    EnsureSplit,
     HolderKind,
     KeepRevision,
     LabelPod,
@@ -32,6 +34,7 @@ from splitter.core.model import (
     Observation,
     PodView,
     Pool,
+    RelatedObjects,
     ReplicaSetView,
     SourceView,
     Trouble,
@@ -514,3 +517,64 @@ class TestBringingHome:
         back = home(running(3, 2, born=True))
         result = planned(observation(resumed, [back], **waiting(3, 2)))
         assert len([one for one in result.actions if isinstance(one, LabelPod) and one.pool is None]) == N
+
+
+class TestRivals:
+    """Another controller has begun to select the pods."""
+
+    BARRED = RelatedObjects(rival="DaemonSet agent (selector app=web)")
+
+    def test_that_comes_in_the_last_moment(self) -> None:
+        """No pod is let go: the Split no longer takes over, and the way back begins."""
+        own = home(running(3, 2, born=True))
+        observed = observation(labelled(), [own, KEPT], **waiting(3, 2), related=self.BARRED)
+        result = planned(observed)
+        assert result.actions == (EnsureSplit(takes_over=False),)
+        assert (result.state, result.verdict.reason) == (State.HELD, Reason.SELECTOR_OVERLAPS)
+        back = planned(replace(observed, split=split(takes_over=False)))
+        assert (back.step, back.actions) == (
+            Step.UNPAUSE,
+            (SetPaused(paused=False, resource_version="rv-web"),),
+        )
+
+    def test_that_is_not_known(self) -> None:
+        """A list that is refused says nothing about who is there."""
+        own = home(running(3, 2, born=True))
+        unread = RelatedObjects(rivals_unread="splitter may not list jobs")
+        result = planned(observation(labelled(), [own, KEPT], **waiting(3, 2), related=unread))
+        assert result.actions == (EnsureSplit(takes_over=False),)
+        assert "splitter may not list jobs" in result.verdict.message
+
+    def test_on_the_way_back(self) -> None:
+        """The twins keep their pods, and the source makes its own."""
+        result = planned(observation(gone_home(), [KEPT], **owning(paused=True), related=self.BARRED))
+        assert result.actions == (SetPaused(paused=False, resource_version="rv-web"),)
+        assert "DaemonSet agent" in result.verdict.message
+
+
+class TestFinished:
+    """Pods that have Failed or Succeeded: no ReplicaSet adopts them."""
+
+    FAILED = pod("failed", ready=False, finished=True, revision="h1")
+
+    def test_is_labelled_with_the_others(self) -> None:
+        """By that it is known for ours once it has no owner."""
+        own = home((*running(3, 2, born=True), self.FAILED))
+        result = planned(observation(labelled(), [own, KEPT], **waiting(3, 2)))
+        assert result.actions == (LabelPod("failed", "uid-failed", OD),)
+
+    def test_is_removed_when_nothing_owns_it(self) -> None:
+        """In whatever step; it holds nothing up."""
+        orphan = (replace(self.FAILED, born=OD),)
+        for observed in (
+            observation(labelled(), [KEPT], **owning()),
+            observation(labelled(), [KEPT], **waiting(3, 2)),
+            observation(gone_home(), [KEPT, home(running(3, 2))], **waiting(3, 2)),
+        ):
+            result = planned(replace(observed, orphans=orphan))
+            assert result.actions[-1] == DeletePod("failed", "uid-failed")
+
+    def test_made_in_the_last_moment(self) -> None:
+        """It is labelled first: an unlabelled pod without an owner is not ours to delete."""
+        result = planned(replace(observation(labelled(), [KEPT], **owning()), orphans=(self.FAILED,)))
+        assert not [one for one in result.actions if isinstance(one, DeletePod)]

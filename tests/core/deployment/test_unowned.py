@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 
-from builders import NOW, observation, pod, rendered, replica_set, twin_of
+from builders import NOW, ago, observation, pod, rendered, replica_set, split, twin_of
 from core.deployment.owners import OD, SPOT, labelled, running
-from splitter.core.actions import Scale
-from splitter.core.deployment.unowned import covering, lost_meanwhile, orphans_of
+from splitter.core.actions import Park
+from splitter.core.deployment.unowned import is_over, lost_meanwhile, orphans_of
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, PodView, TwinView
 from splitter.core.plan import PlanInput, PolicyInForce, Rules
-from splitter.core.split_status import RebalanceState
+from splitter.core.planner import plan
+from splitter.core.reasons import Reason
+from splitter.core.split_status import PastDecision, RebalanceState
+
+LOST, SOUND = NodeStatus.LOST, NodeStatus.SOUND
 
 
 def waits(count: int) -> TwinView:
@@ -43,52 +47,6 @@ def going(count: int, **fields: Any) -> tuple[PodView, ...]:  # noqa: ANN401 - o
     return tuple(
         pod(f"going-{n}", NodeStatus.DOOMED, on_spot=True, born=SPOT, **fields) for n in range(count)
     )
-
-
-class TestCover:
-    @pytest.mark.parametrize(
-        ("orphans", "wanted"),
-        [
-            (running(0, 2, born=True), None),  # both serve, and wait for their owner
-            ((*running(0, 1, born=True), *going(1)), 4),
-            (going(2), 5),
-            (running(0, 1, born=True), 4),  # one has gone already: the twin was to adopt two
-            (going(2, voluntary=True), None),  # a drain is no loss: its pod is made again
-            ((), None),  # all are adopted, or none ever was
-        ],
-    )
-    def test_is_as_much_as_goes(self, orphans: tuple[PodView, ...], wanted: int | None) -> None:
-        """In one raise without a precondition: it is in a hurry."""
-        raises = [
-            (one.was, one.replicas, one.resource_version)
-            for one in covering(moment(orphans))
-            if isinstance(one, Scale)
-        ]
-        assert raises == ([] if wanted is None else [(3, wanted, None)])
-
-    def test_is_no_more_than_the_policy_allows(self) -> None:
-        """A cap of the user's, and a freeze."""
-        assert [
-            one.replicas
-            for one in covering(moment(going(2), Policy(on_demand_base=3, on_demand_max=4)))
-            if isinstance(one, Scale)
-        ] == [4]
-        assert covering(moment(going(2), Policy(on_demand_base=3, on_demand_max=3))) == []
-        assert covering(moment(going(2), Policy(on_demand_base=3, freeze=True))) == []
-
-    def test_waits_for_on_demand_to_be_there(self) -> None:
-        """A twin that is to adopt pods itself, has none or is missing would make others in their place."""
-        own = pod("od", born=OD)
-        assert covering(moment((*going(2), own))) == []
-        assert covering(moment(going(2), on_demand=replace(waits(3), pool=OD, name="web-on-demand"))) == []
-        assert covering(moment(going(2), on_demand=None)) == []
-
-    def test_counts_what_everybody_holds(self) -> None:
-        """Pods that the source took back serve as well: no more than N are asked for."""
-        back = replica_set("web-h1", of=running(0, 1))
-        (raised,) = covering(moment(going(1), sets=[back], spot=waits(1)))
-        assert isinstance(raised, Scale)
-        assert (raised.was, raised.replicas) == (3, 4)
 
 
 class TestMemory:
@@ -127,3 +85,51 @@ def test_whose_they_are_is_their_label() -> None:
     """Those that end, or bear none, are nobody's."""
     orphans = (*running(1, 1, born=True), pod("none"), pod("ending", born=SPOT, terminating=True))
     assert [one.name for one in orphans_of(moment(orphans), SPOT)] == ["spot-0"]
+
+
+class TestTheEnd:
+    """How long pods may have no owner that acts on them."""
+
+    @pytest.mark.parametrize(
+        ("lasted_s", "fields", "over"),
+        [
+            (9, {"reason": "WriteDenied"}, False),
+            (11, {"reason": "WriteDenied"}, True),
+            (11, {}, False),  # after a restart: the ReplicaSet that adopts is not even asked for yet
+            (61, {}, True),
+        ],
+    )
+    def test_of_the_moment(self, lasted_s: float, fields: dict[str, str], over: bool) -> None:
+        """By what the Split has told, 10 s; nothing lasts longer than a minute."""
+        let_go = PastDecision(ago(lasted_s), "HandingOver", "running pods change their owner: 2")
+        seen = observation(labelled(), spot=waits(2), split=split(decisions=(let_go,), **fields))
+        assert is_over(replace(seen, orphans=running(0, 2, born=True))) is over
+
+    @pytest.mark.parametrize(
+        ("lasted_s", "status", "over"), [(3, LOST, True), (1, LOST, False), (3, SOUND, False)]
+    )
+    def test_of_a_loss(self, lasted_s: float, status: NodeStatus, over: bool) -> None:
+        """It is covered sooner."""
+        pods = tuple(replace(one, node_status=status) for one in running(0, 2, born=True))
+        hung = replace(replica_set("web-h1", of=pods), deleted=ago(lasted_s))
+        assert is_over(observation(labelled(), leaving=True, going=(hung,))) is over
+
+    def test_of_what_is_adopted(self) -> None:
+        """A ReplicaSet that adopts is given as long once it is there."""
+        let_go = PastDecision(ago(30), "HandingOver", "running pods change their owner: 2")
+        for age_s, over in ((5, False), (11, True)):
+            adopts = replica_set("web-spot-h1", 2, age_s=age_s)
+            twin = replace(twin_of(SPOT, [adopts], updated=0), paused=True)
+            seen = observation(labelled(), spot=twin, split=split(decisions=(let_go,)))
+            assert is_over(replace(seen, orphans=running(0, 2, born=True))) is over
+
+    def test_of_what_hangs(self) -> None:
+        """It is parked by its name, as a twin's where it is one; its finalizer is left alone."""
+        pods = running(0, 2, born=True)
+        hung = replace(replica_set("web-spot-h1", of=pods), deleted=ago(12), held_by=SPOT)
+        seen = observation(labelled(), leaving=True, going=(hung,), spot=waits(2))
+        in_force = PolicyInForce(Policy(on_demand_base=3), (), {}, valid=True)
+        result = plan(seen, in_force, rendered(), Rules())
+        assert result.actions == (Park("web-spot-h1", "rv-web-spot-h1", ("app",), SPOT),)
+        assert result.verdict.reason is Reason.HANDOVER_HANGS
+        assert "web-spot-h1" in result.verdict.message

@@ -22,12 +22,13 @@ from splitter.core.actions import (
     SetBudget,
 )
 from splitter.core.handover import Step
-from splitter.core.model import NodeStatus, PodView, Pool, RelatedObjects, SplitView
+from splitter.core.model import NodeStatus, PodView, Pool, RelatedObjects
 from splitter.core.placeable import Reach
 from splitter.core.placement.reservations import reservation_hash
 from splitter.core.plan import Rules, unseen
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 
 

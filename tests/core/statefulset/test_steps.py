@@ -15,7 +15,7 @@ from splitter.core.division import base_replicas
 from splitter.core.floor import most_lost, staying_pods
 from splitter.core.handover import Holder, break_, holder_of_replica_set
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Pool, RelatedObjects, ReplicaSetView, SplitView
+from splitter.core.model import NodeStatus, Pool, RelatedObjects, ReplicaSetView
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.statefulset.steps import follow, follow_split, release, save
@@ -204,5 +204,5 @@ class TestShrinking:
 
 def test_a_split_of_a_deployment_has_no_conflicting_writer() -> None:
     """Views that say nothing about StatefulSets have none of their words."""
-    made: SplitView = split()
+    made = split()
     assert (made.status.conflicting_writer, made.replicas) == ("", None)

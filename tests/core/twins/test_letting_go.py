@@ -100,20 +100,14 @@ class TestOnTheWayBack:
         assert {type(one) for one in result.actions} == {OrphanPods if paused else PauseTwin}
         assert lets_go(result, observed)
 
-    def test_refused_the_twins_are_resumed(self) -> None:
-        """They cover what is lost."""
+    @pytest.mark.parametrize("paused", [False, True])
+    def test_refused_the_source_makes_its_own(self, paused: bool) -> None:
+        """No pod loses its owner, and the label may be removed at any time."""
         observed = observation(
-            source(N, labelled=False), [KEPT], letting_go_refused=REFUSED, **owning(paused=True)
+            source(N, labelled=False), [KEPT], letting_go_refused=REFUSED, **owning(paused=paused)
         )
         result = planned(observed)
-        assert {(type(one), getattr(one, "paused", None)) for one in result.actions} == {(PauseTwin, False)}
+        assert result.actions == (SetPaused(paused=False, resource_version="rv-web"),)
+        assert result.state is State.GIVING_BACK
+        assert REFUSED.message in result.verdict.message
         assert not lets_go(result, observed)
-
-    def test_refused_the_split_says_why(self) -> None:
-        """The twins keep what they have."""
-        observed = observation(
-            source(N, labelled=False), [KEPT], letting_go_refused=REFUSED, **owning(paused=False)
-        )
-        result = planned(observed)
-        assert (result.actions, result.state, result.verdict) == ((), State.GIVING_BACK, REFUSED)
-        assert result.requeue_after_s == Rules().look_again_s

@@ -1,0 +1,213 @@
+"""Finds what else would adopt a workload's pods, or end them, while they change their owner.
+
+A controller adopts each pod without an owner that its selector takes, and ends what it has too many of.
+ReplicaSets are in the cache already. The other kinds are listed only when pods are about to be let go; a list
+serves all workloads of its namespace for a moment. Source: H82, docs/adr/0094.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from http import HTTPStatus
+
+import orjson
+
+from splitter.core.desired.twin import pod_labels
+from splitter.core.labels_annotations import kept_name
+from splitter.core.limits import too_large
+from splitter.core.model import Pool, RelatedObjects, SourceView, seconds_between
+from splitter.core.nodes.fit import MatchExpression
+from splitter.core.split_status.view import SplitView
+from splitter.kube import paths
+from splitter.kube.cache import Cache
+from splitter.kube.client import ApiError
+from splitter.kube.listed import Reader
+from splitter.kube.parse.fields import Raw
+from splitter.kube.parse.pods import label_selector
+from splitter.kube.parse.statefulsets import selector_text
+from splitter.kube.records import TEMPLATE_HASH, PodRecord, ReplicaSetRecord, TwinRecord
+
+# Of one kind in one namespace that may select pods by labels that people write.
+MAX_RIVALS = 2000
+# A selector against the labels of a pod: the most that one look compares.
+_MOST_COMPARED = 300_000
+_TEXT_MAX = 200
+# How old a list may be.
+_FRESH_S = 1.0
+_KINDS = (
+    ("DaemonSet", paths.daemon_sets),
+    ("StatefulSet", paths.stateful_sets),
+    ("ReplicationController", paths.replication_controllers),
+    ("Job", paths.jobs),
+)
+# The API server gives each Job a selector by its own UID, unless its author has written one.
+_OWN_SELECTOR = frozenset({"controller-uid", "batch.kubernetes.io/controller-uid"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """What else selects a workload's pods, in words, and why that is not known; empty: nothing."""
+
+    rival: str = ""
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Selecting:
+    """A controller of another kind than ReplicaSet, and what it selects."""
+
+    who: str
+    selector: tuple[MatchExpression, ...]
+    text: str
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The controllers of one namespace, as of an instant."""
+
+    at: datetime | None = None
+    others: tuple[_Selecting, ...] = ()
+    unread: str = ""
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class RivalFinder:
+    """Looks for rivals, workload by workload."""
+
+    def __init__(self, client: Reader, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+        self._kept: defaultdict[str, _Kept] = defaultdict(_Kept)
+
+    async def of(self, source: SourceView, twins: Collection[TwinRecord], now: datetime) -> Rivals:
+        """Return who selects the pods of a Deployment, or of its twins. Raises ApiError."""
+        kept = self._kept[source.key.namespace]
+        async with kept.asking:  # others that ask meanwhile get the same answer
+            if kept.at is None or not 0 <= seconds_between(kept.at, now) <= _FRESH_S:
+                kept.others, kept.unread = await self._read(source.key.namespace)
+                kept.at = now
+        owners = {source.uid, *(twin.uid for twin in twins)}
+        sets = [
+            *self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name)),
+            *(
+                rs
+                for twin in twins
+                for rs in self._cache.replica_sets.find("controller", (source.key.namespace, twin.uid))
+            ),
+        ]
+        pods = [pod for rs in sets for pod in self._cache.pods.find("owner", (rs.namespace, rs.uid))]
+        alike = list(_labels(source, sets, pods))
+        own = {rs.uid for rs in sets}
+        rivals = [rs for rs in self._candidates(source.key.namespace, alike) if rs.uid not in own]
+        rivals = [rs for rs in rivals if rs.controller_uid not in owners]
+        most = max(1, _MOST_COMPARED // (len(rivals) + len(kept.others) + 1))
+        alike = alike[:most]
+        for rs in rivals:
+            if _takes(rs.selector, alike):
+                return Rivals(_replica_set(rs), kept.unread)
+        for other in kept.others:
+            if _takes(other.selector, alike):
+                return Rivals(f"{other.who} (selector {other.text})", kept.unread)
+        return Rivals(unread=kept.unread)
+
+    async def beside(
+        self,
+        around: RelatedObjects,
+        source: SourceView,
+        split: SplitView | None,
+        twins: Collection[TwinRecord],
+        now: datetime,
+    ) -> RelatedObjects:
+        """Return what is around with the rivals for its pods: asked before it is split, and to let pods go.
+
+        Raises ApiError before it is split. Later a missing answer counts as a rival.
+        """
+        taken = split is not None and split.takes_over
+        lets_go = source.paused and twins and all(twin.view.paused for twin in twins)
+        if source.stateful is not None or (taken and not lets_go) or too_large(source):
+            return around
+        try:
+            rivals = await self.of(source, twins, now)
+        except ApiError as error:
+            if not taken:
+                raise
+            rivals = Rivals(unread=f"the API server answered: {error}")
+        return replace(around, rival=rivals.rival, rivals_unread=rivals.unread)
+
+    def _candidates(self, namespace: str, alike: Iterable[Mapping[str, str]]) -> Iterator[ReplicaSetRecord]:
+        """Yield the ReplicaSets whose first label one of the pods has, and those that name none."""
+        pairs = {f"{key}={text}" for labels in alike for key, text in labels.items()} | {""}
+        for pair in sorted(pairs):
+            for rs in self._cache.replica_sets.find("selects", (namespace, pair)):
+                if not rs.deleting:  # one that is being deleted adopts nothing
+                    yield rs
+
+    async def _read(self, namespace: str) -> tuple[tuple[_Selecting, ...], str]:
+        """Return the other controllers of a namespace, and why some are not known."""
+        collected: list[_Selecting] = []
+        unread = []
+        for kind, where in _KINDS:
+            path = where(namespace)
+            try:
+                number = 0
+                async for page in self._client.pages(path):
+                    taken = [one for raw in page["items"] if (one := _selecting(kind, raw)) is not None]
+                    collected += taken
+                    number += len(taken)
+                    if number > MAX_RIVALS:
+                        unread.append(f"there are more than {MAX_RIVALS} {kind}s")
+                        break
+            except ApiError as error:
+                if error.status == HTTPStatus.FORBIDDEN:
+                    unread.append(f"splitter may not list {path.plural}")
+                elif error.status != HTTPStatus.NOT_FOUND:
+                    raise
+        return tuple(collected), " and ".join(unread)
+
+
+def _selecting(kind: str, raw: Raw) -> _Selecting | None:
+    """Return what one selects; None of what adopts no pods."""
+    metadata, spec = raw["metadata"], raw.get("spec") or {}
+    selector = spec.get("selector") or {}
+    if kind == "ReplicationController":
+        selector = {"matchLabels": selector}
+    conditions = (raw.get("status") or {}).get("conditions") or ()
+    ended = kind == "Job" and any(
+        one["type"] in {"Complete", "Failed"} and one["status"] == "True" for one in conditions
+    )
+    by_itself = kind == "Job" and _OWN_SELECTOR & set(selector.get("matchLabels") or {})
+    terms = label_selector(selector)
+    if not terms or ended or by_itself or "deletionTimestamp" in metadata:
+        return None
+    return _Selecting(f"{kind} {metadata['name']}", terms, selector_text(selector)[:_TEXT_MAX])
+
+
+def _labels(
+    source: SourceView, sets: Iterable[ReplicaSetRecord], pods: Iterable[PodRecord]
+) -> Iterator[dict[str, str]]:
+    """Yield the labels that its pods have, will have in a pool, or are given when they are made."""
+    template = orjson.loads(source.manifest_json)["spec"]["template"].get("metadata") or {}
+    made = dict(template.get("labels") or {})
+    active = [rs for rs in sets if rs.view.spec_replicas or rs.view.status_replicas]
+    prefix = kept_name(source.key.name, "")
+    bare = [{**made, TEMPLATE_HASH: one} for rs in active for one in rs.view.hashes] or [made]
+    bare += [dict(rs.view.template_labels) for rs in active if not rs.view.name.startswith(prefix)]
+    distinct = {pod.labels for pod in pods if pod.labels and not pod.finished}
+    for labels in (*bare, *map(dict, sorted(distinct))):
+        yield labels
+        for pool in Pool:
+            yield {**labels, **pod_labels(source.key.name, pool)}
+
+
+def _takes(selector: tuple[MatchExpression, ...], alike: Iterable[Mapping[str, str]]) -> bool:
+    """Whether a selector takes one of these pods; an empty one is none that a controller acts on."""
+    return bool(selector) and any(all(term.matches(labels) for term in selector) for labels in alike)
+
+
+def _replica_set(rs: ReplicaSetRecord) -> str:
+    terms = [{"key": one.key, "operator": one.operator, "values": one.values} for one in rs.selector]
+    text = selector_text({"matchExpressions": terms})[:_TEXT_MAX]
+    of = f" of Deployment {rs.owner_name}" if rs.owner_name else ""
+    return f"ReplicaSet {rs.view.name}{of}, at {rs.view.spec_replicas} replicas (selector {text})"

@@ -1,0 +1,111 @@
+"""Pods that are let go and that nothing adopts: losses are covered, it is told, and it ends either way."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.support.admission import steadily
+from e2e.support.shop import JsonObject, Shop
+from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.fleet import Fleet
+
+pytestmark = pytest.mark.e2e
+
+COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
+BY_IT = f"request.userInfo.username == '{COLLECTOR}'"
+OWNED = "size(object.metadata.?ownerReferences.orValue([])) > 0"
+WORDS = "bare pods are not allowed"
+N = 6
+
+
+@pytest.fixture
+def no_bare_pods(shop: Shop) -> Iterator[None]:
+    """Have a policy here that only the garbage collector meets: no dry run of another account shows it."""
+    name = f"{shop.namespace}-bare"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
+    spec: JsonObject = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [
+            {"name": "collector", "expression": f"request.userInfo.username == '{COLLECTOR}'"}
+        ],
+        "validations": [
+            {"expression": "size(object.metadata.?ownerReferences.orValue([])) > 0", "message": WORDS}
+        ],
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"], "matchResources": here}
+    kinds = {"ValidatingAdmissionPolicy": spec, "ValidatingAdmissionPolicyBinding": binding}
+    for kind, one in kinds.items():
+        body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": one}
+        shop.apply({**body, "metadata": {"name": name}})
+    shop.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "probe", "ownerReferences": [_owner(shop)]},
+            "spec": {"containers": [{"name": "probe", "image": "web:1"}]},
+        }
+    )
+
+    def refuses() -> bool:
+        try:
+            shop.kubectl(
+                *("patch", "pod", "probe", "--type=merge", "--dry-run=server", f"--as={COLLECTOR}"),
+                *("--as-group=system:serviceaccounts:kube-system", "--as-group=system:serviceaccounts"),
+                *("--patch", '{"metadata": {"ownerReferences": null}}'),
+            )
+        except SandboxError as refusal:
+            return WORDS in str(refusal)
+        return False
+
+    shop.until(lambda: steadily(refuses), "the policy to be in force")
+    shop.kubectl("delete", "pod", "probe", "--wait=false")
+    yield
+    for kind in kinds:
+        shop.kubectl("delete", kind.lower(), name, "--ignore-not-found")
+
+
+def _owner(shop: Shop) -> JsonObject:
+    namespace = shop.sandbox.api.get(f"/api/v1/namespaces/{shop.namespace}")
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "name": shop.namespace,
+        "uid": namespace["metadata"]["uid"],
+    }
+
+
+@pytest.mark.usefixtures("no_bare_pods")
+def test_a_collector_that_may_not_take_the_owner_off(shop: Shop, fleet: Fleet) -> None:
+    """It is told, with the name of the ReplicaSet; a loss is covered; removing the label gives it back."""
+    shop.deploy(replicas=N)
+    with shop.watch() as watched:
+        shop.label()
+        assert "has not let go of" in shop.reported("HandoverHangs")
+        shop.wait_split(on_demand=0, spot=N)
+        assert watched.lowest() >= N
+    fleet.kill(fleet.names("spot"))
+    shop.until(lambda: shop.shape().on_demand == N, "the loss to be covered")
+    with shop.watch() as watched:
+        shop.unlabel()
+        shop.wait_given_back()
+        assert watched.lowest() >= N
+
+
+def test_a_pod_that_was_taken_out_and_a_twin_that_was_paused(shop: Shop, fleet: Fleet) -> None:
+    """Neither keeps N from being followed, nor a loss of all spot from being covered."""
+    shop.deploy(
+        replicas=N, annotations={"splitter.io/on-demand-base": "1", "splitter.io/spot-percent": "100"}
+    )
+    shop.label()
+    shop.wait_split(on_demand=1, spot=N - 1)
+    taken = next(one["metadata"]["name"] for one in shop.pods() if "on-demand" in one["spec"]["nodeName"])
+    shop.kubectl("label", "pod", taken, "pod-template-hash=debug", "--overwrite")
+    shop.kubectl("rollout", "pause", "deployment/web-spot")
+    shop.until(lambda: not shop.deployment("web-spot")["spec"].get("paused"), "the twin to be resumed")
+    shop.scale(N + 2)
+    fleet.kill(fleet.names("spot"))
+    shop.until(lambda: shop.shape().on_demand == N + 3, "all to be on on-demand, beside the one taken out")
+    assert taken in {pod["metadata"]["name"] for pod in shop.pods()}
+    shop.kubectl("delete", "pod", taken, "--wait=false")
