@@ -43,7 +43,7 @@ from splitter.core.plan import (
     rolls,
     undone,
 )
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
@@ -202,11 +202,14 @@ def _overdue(observed: Observation, planned: Plan) -> Plan:
 
     How long is told by the condition that it moves: never longer than the wait if nothing moved before it.
     """
-    waits = planned.verdict.reason is Reason.WAITING_FOR_CONTROLLER
-    since = next((one.since for one in observed.reported.conditions if one.is_true("Progressing")), None)
-    if not waits or since is None or observed.reported.reason != Reason.WAITING_FOR_CONTROLLER:
-        return planned
-    if seconds_between(since, observed.now) <= _ACTS_WITHIN_S:
+    waits = planned.verdict.cause is VerdictCause.CONTROLLER
+    said = (
+        one.since
+        for one in observed.reported.conditions
+        if one.holds_for("Progressing", planned.verdict.reason)
+    )
+    since = next(said, observed.now)
+    if not waits or seconds_between(since, observed.now) <= _ACTS_WITHIN_S:
         return planned
     message = (
         f"{planned.verdict.message}. It should take seconds, and something has been under way since"

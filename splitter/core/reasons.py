@@ -154,4 +154,5 @@ class VerdictCause(Enum):
     NAME_TAKEN = auto()  # the same, and the other object is a Split of the name that this one's would have
     RELIEF = auto()  # a replica leaves a hot node
     BY_NODES = auto()  # judged by the nodes that there are: others may come
+    CONTROLLER = auto()  # a controller has to act
     EXCLUDED = auto()  # refused with its whole namespace

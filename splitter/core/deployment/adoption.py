@@ -17,7 +17,7 @@ from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.labels_annotations import kept_name
 from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status import LET_GO
 from splitter.core.twins import letting_go, replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
@@ -382,5 +382,8 @@ def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[do.Action]:
 
 def _waits(message: str, state: State, again_s: float = POLL_S) -> Plan:
     return Plan(
-        Step.WAIT_CONTROLLER, state, Note(Reason.WAITING_FOR_CONTROLLER, message), requeue_after_s=again_s
+        Step.WAIT_CONTROLLER,
+        state,
+        Note(Reason.WAITING_FOR_CONTROLLER, message, cause=VerdictCause.CONTROLLER),
+        requeue_after_s=again_s,
     )

@@ -24,7 +24,7 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status import LET_GO, RebalanceState
 from splitter.core.twins.onboard import current_last, parked
 
@@ -229,7 +229,8 @@ def stopped(this: PlanInput) -> Plan | None:
         message = f"{this.source.key.name} was resumed while pods had no owner; paused until they are back"
         actions: tuple[Action, ...] = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     elif not this.source.observed:
-        waits = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to see the pause")
+        message = "waiting for the Deployment controller to see the pause"
+        waits = Note(Reason.WAITING_FOR_CONTROLLER, message, cause=VerdictCause.CONTROLLER)
         return Plan(Step.WAIT_CONTROLLER, State.GIVING_BACK, waits, requeue_after_s=AT_ONCE_S)
     else:
         message = f"parked {', '.join(rs.name for rs in attached)}, made while the source was not paused"

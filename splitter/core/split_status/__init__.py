@@ -67,9 +67,9 @@ class Condition(Kept):
     since: datetime = kept("lastTransitionTime", values.moment, values.whole_seconds, always=True)
     observed_generation: int | None = kept("observedGeneration", values.ordinal)
 
-    def is_true(self, kind: str) -> bool:
-        """Whether it is of this type, and holds."""
-        return self.type == kind and self.status == "True"
+    def holds_for(self, kind: str, reason: str) -> bool:
+        """Whether it is of this type, and holds for this reason."""
+        return (self.type, self.status, self.reason) == (kind, "True", reason)
 
 
 @dataclass(frozen=True, slots=True)

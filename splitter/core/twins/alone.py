@@ -4,7 +4,7 @@ from splitter.core.actions import Scale
 from splitter.core.division import base_replicas
 from splitter.core.model import Attachment, Note, Pool
 from splitter.core.plan import PlanInput
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.twins import replica_moves
 from splitter.core.twins.own_volumes import with_own_volumes
 
@@ -16,7 +16,7 @@ def waiting(this: PlanInput) -> Note:
         f"waiting for a deleted twin to go: {names}. The garbage collector ends its pods first; if it stays,"
         " look at its metadata.finalizers, and remove what no controller removes any more"
     )
-    return Note(Reason.WAITING_FOR_CONTROLLER, message)
+    return Note(Reason.WAITING_FOR_CONTROLLER, message, cause=VerdictCause.CONTROLLER)
 
 
 def covering(this: PlanInput) -> tuple[Scale, ...]:

@@ -186,7 +186,8 @@ def _what_unpauses(this: PlanInput) -> str:
 def wait_controller(this: PlanInput) -> Plan:
     """Wait for the Deployment controller, or the garbage collector (H25, H31, H36)."""
     state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
-    note = Note(Reason.WAITING_FOR_CONTROLLER, f"waiting for {_who_acts(this)}")
+    message = f"waiting for {_who_acts(this)}"
+    note = Note(Reason.WAITING_FOR_CONTROLLER, message, cause=VerdictCause.CONTROLLER)
     return Plan(Step.WAIT_CONTROLLER, state, note, requeue_after_s=POLL_S)
 
 
