@@ -53,7 +53,9 @@ def test_all_of_it_for_a_while() -> None:
     assert not story.cluster.orphans()
 
 
-@pytest.mark.parametrize("pools", [{Pool.SPOT}, {Pool.ON_DEMAND}, set(Pool)], ids=["spot", "on-demand", "both"])
+@pytest.mark.parametrize(
+    "pools", [{Pool.SPOT}, {Pool.ON_DEMAND}, set(Pool)], ids=["spot", "on-demand", "both"]
+)
 def test_for_as_long_as_it_takes(pools: set[Pool]) -> None:
     """Nothing is waited for: after 10 s pods are made beside those that nothing adopts, and those end."""
     story = taking_over()
