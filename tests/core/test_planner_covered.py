@@ -43,7 +43,7 @@ STATES: Mapping[str, tuple[dict[str, object], Step]] = {
     "no mark": (of(marked=False), Step.ADOPT),
     "a foreign mark": (of(annotations=FOREIGN), Step.ADOPT),
     "no Split": ({"split": None}, Step.CREATE_SPLIT),
-    "a report": ({"split": split(takes_over=False)}, Step.CREATE_SPLIT),
+    "a take-over that is undone": ({"split": split(takes_over=False)}, Step.OFFBOARD),
     "the Split of an earlier source": ({"split": split(owner_uids=("uid-old",))}, Step.CLAIM),
     "what an earlier source left": ({"replica_sets": (replace(OLD, orphaned=True),)}, Step.CLAIM),
     "a slow controller": (of(observed=False), Step.RUN),

@@ -117,14 +117,7 @@ def _left_by_adoption(cluster: Cluster) -> list[Pod]:
     sets = cluster.replica_sets.values()
     free = [pod for pod in cluster.orphans() if not any(_selects(rs, pod) for rs in sets)]
     free += [pod for rs in going for pod in cluster.pods_of(rs) if pod.active]
-    kept: list[Pod] = []
-    for pool in (*Pool, None) if free else ():
-        pods, twin = [pod for pod in free if pod.label is pool], None
-        if pool is not None:
-            twin = cluster.twins.get(pool)
-        gone = 0 if twin is None else max(0, len(pods) - twin.replicas)
-        kept += deletion_order(cluster, pods)[gone:]
-    return kept
+    return free
 
 
 def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
