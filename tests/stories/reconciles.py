@@ -54,8 +54,8 @@ from splitter.core.labels_annotations import (
 )
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import Observation, Pool, Rendered
-from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
+from splitter.core.model import Note, Observation, Pool, Rendered, seconds_between
+from splitter.core.plan import Plan, PolicyInForce, Rules, lets_go, remembered
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
@@ -69,8 +69,10 @@ from stories.sight import observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 RETRY_S = 5
+BARE = Note(Reason.WRITE_DENIED, "no pods without an owner here", warning=True)
 RESYNC_S = 300  # each workload is looked at again so often, as by the settings
 
 
@@ -117,18 +119,29 @@ class Splitter:
         """Its clock is wrong by so much; the API server's and the kubelets' are right."""
         self.loses_answer: Callable[[], bool] = lambda: False
         """Whether the answer to a write that was done does not come."""
+        self.keeps_owners: Callable[[], bool] = lambda: False
+        """Whether a policy refuses, in a rehearsal, that pods are let go."""
+        self._refused: tuple[Note, datetime] | None = None
 
     def crash(self) -> None:
         """Forget everything that is not written."""
         self.pending.clear()
         self.last = None
+        self._refused = None
 
     def begin(self) -> Plan:
         """Observe and plan; the writes come with `write_next`."""
         observed = observe(self.cache)
         observed = replace(observed, now=self.cluster.instant(self.cluster.now + self.clock_off_s))
+        if self._refused and seconds_between(self._refused[1], observed.now) < self.rules.look_again_s:
+            observed = replace(observed, letting_go_refused=self._refused[0])
         in_force = policy_in_force(observed, self.rules.defaults)
         planned = plan(observed, in_force, render(observed, in_force.policy), self.rules)
+        if lets_go(planned, observed):
+            self._refused = (BARE, observed.now) if self.keeps_owners() else None
+            if self._refused:
+                observed = replace(observed, letting_go_refused=BARE)
+                planned = plan(observed, in_force, render(observed, in_force.policy), self.rules)
         check_reported(observed, planned)
         self.pending = deque(planned.actions)
         self.last = (observed, planned, in_force)

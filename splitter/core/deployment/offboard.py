@@ -107,10 +107,10 @@ def _reattach_one(source: SourceView, rs: ReplicaSetView) -> do.Reattach:
 def offboard(this: PlanInput) -> Plan:
     """Give the twins' pods back, once nothing more urgent is due (H37)."""
     if not restless(this):
-        if any(pod.counts for pod in this.observed.orphans) and (first := stopped(this)) is not None:
-            return replace(first, step=Step.OFFBOARD)
         if (why := letting_go.barred(this)) is not None:
             return letting_go.replaced(this, why)
+        if any(pod.counts for pod in this.observed.orphans) and (first := stopped(this)) is not None:
+            return replace(first, step=Step.OFFBOARD)
         return adoption.offboard(this)
     return replace(twins_steps.run(this), state=State.GIVING_BACK, step=Step.OFFBOARD, requeue_after_s=POLL_S)
 

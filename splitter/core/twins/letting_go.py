@@ -8,7 +8,7 @@ from splitter.core import actions as do
 from splitter.core.eligibility.deployments import selected_by_others
 from splitter.core.handover import Step, waits_for_pods
 from splitter.core.model import Attachment, Note
-from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
+from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 
 
@@ -48,8 +48,13 @@ def barred(this: PlanInput) -> Note | None:
 
 
 def replaced(this: PlanInput, why: Note) -> Plan:
-    """Resume the source, which makes its own pods: the twins give theirs one for one (H52, H34)."""
+    """Resume the source, which makes its own pods: the twins give theirs one for one (H52, H34).
+
+    A source that runs already goes on: pods without an owner are counted when the moment ends (H54).
+    """
     message = f"its pods are replaced, and none changes its owner: {why.message}"
     note = Note(why.reason, message, warning=True)
     resume = do.SetPaused(paused=False, resource_version=this.source.resource_version)
-    return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), requeue_after_s=AT_ONCE_S)
+    actions = (resume,) if this.source.paused else ()
+    again_s = AT_ONCE_S if actions else POLL_S
+    return Plan(Step.OFFBOARD, State.GIVING_BACK, note, actions, (note,), requeue_after_s=again_s)

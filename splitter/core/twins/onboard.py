@@ -10,7 +10,7 @@ from dataclasses import replace
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.causes import why_unready
 from splitter.core.eligibility import advice, refusal
-from splitter.core.handover import Ownership, Step, ownership_of
+from splitter.core.handover import Ownership, Step, ownership_of, waits_for_pods
 from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
 from splitter.core.labels_annotations.label import ownership_mark_value, source_label_state
 from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView
@@ -165,7 +165,8 @@ def pause(this: PlanInput) -> Plan:
         return held
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
-    if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:
+    first = not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1
+    if first or _was_resumed_by_us(this):
         note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)
     count = len(write_conflicts.with_one_more(this.observed, ""))
@@ -175,6 +176,12 @@ def pause(this: PlanInput) -> Plan:
     note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
     notes = (note, *write_conflicts.declared(count, ""))
     return Plan(Step.PAUSE, State.MOVING, note, actions, notes, write_conflict=True)
+
+
+def _was_resumed_by_us(this: PlanInput) -> bool:
+    """Whether splitter let the source go on with its own pods: refused (H18), or in a rollout (H26)."""
+    waits = bool(this.observed.twins) and all(map(waits_for_pods, this.observed.twins))
+    return waits and this.observed.reported.reason in {Reason.WRITE_DENIED, Reason.ROLLOUT_IN_PROGRESS}
 
 
 def _what_unpauses(this: PlanInput) -> str:
