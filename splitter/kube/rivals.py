@@ -7,7 +7,7 @@ serves all workloads of its namespace for a moment. Source: H82, docs/adr/0094.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -31,8 +31,10 @@ from splitter.kube.records import TEMPLATE_HASH, PodRecord, ReplicaSetRecord, Tw
 
 # Of one kind in one namespace that may select pods by labels that people write.
 MAX_RIVALS = 2000
-# A selector against the labels of a pod: the most that one look compares.
-_MOST_COMPARED = 300_000
+# Terms of one selector, and their values; people write a few.
+MAX_TERMS = 100
+# Terms and values against the labels of a pod: the most that one look compares.
+_MOST_COMPARED = 1_000_000
 _TEXT_MAX = 200
 # How old a list may be.
 _FRESH_S = 1.0
@@ -102,15 +104,18 @@ class RivalFinder:
         own = {rs.uid for rs in sets}
         rivals = [rs for rs in self._candidates(source.key.namespace, alike) if rs.uid not in own]
         rivals = [rs for rs in rivals if rs.controller_uid not in owners]
-        most = max(1, _MOST_COMPARED // (len(rivals) + len(kept.others) + 1))
-        alike = alike[:most]
+        long = [rs for rs in rivals if _size(rs.selector) > MAX_TERMS]
+        unread = kept.unread or (_too_long(f"ReplicaSet {long[0].view.name}") if long else "")
+        rivals = [rs for rs in rivals if _size(rs.selector) <= MAX_TERMS]
+        selectors = (*(rs.selector for rs in rivals), *(other.selector for other in kept.others))
+        alike = alike[: max(1, _MOST_COMPARED // (sum(map(_size, selectors)) + 1))]
         for rs in rivals:
             if _takes(rs.selector, alike):
-                return Rivals(_replica_set(rs), kept.unread)
+                return Rivals(_replica_set(rs), unread)
         for other in kept.others:
             if _takes(other.selector, alike):
-                return Rivals(f"{other.who} (selector {other.text})", kept.unread)
-        return Rivals(unread=kept.unread)
+                return Rivals(f"{other.who} (selector {other.text})", unread)
+        return Rivals(unread=unread)
 
     async def beside(
         self,
@@ -147,28 +152,31 @@ class RivalFinder:
     async def _read(self, namespace: str) -> tuple[tuple[_Selecting, ...], str]:
         """Return the other controllers of a namespace, and why some are not known."""
         collected: list[_Selecting] = []
-        unread = []
+        unread: list[str] = []
         for kind, where in _KINDS:
             path = where(namespace)
             try:
                 number = 0
                 async for page in self._client.pages(path):
                     taken = [one for raw in page["items"] if (one := _selecting(kind, raw)) is not None]
-                    collected += taken
+                    collected += (one for one in taken if one.selector)
                     number += len(taken)
+                    if long := next((one for one in taken if not one.selector), None):
+                        unread.append(_too_long(long.who))
+                        break
                     if number > MAX_RIVALS:
                         unread.append(f"there are more than {MAX_RIVALS} {kind}s")
                         break
             except ApiError as error:
                 if error.status == HTTPStatus.FORBIDDEN:
-                    unread.append(f"splitter may not list {path.plural}")
+                    unread.append(f"splitter may not list {path.plural} (apply manifests/rbac.yaml)")
                 elif error.status != HTTPStatus.NOT_FOUND:
                     raise
         return tuple(collected), " and ".join(unread)
 
 
 def _selecting(kind: str, raw: Raw) -> _Selecting | None:
-    """Return what one selects; None of what adopts no pods."""
+    """Return what one selects, without terms if these are too many; None of what adopts no pods."""
     metadata, spec = raw["metadata"], raw.get("spec") or {}
     selector = spec.get("selector") or {}
     if kind == "ReplicationController":
@@ -178,10 +186,25 @@ def _selecting(kind: str, raw: Raw) -> _Selecting | None:
         one["type"] in {"Complete", "Failed"} and one["status"] == "True" for one in conditions
     )
     by_itself = kind == "Job" and _OWN_SELECTOR & set(selector.get("matchLabels") or {})
-    terms = label_selector(selector)
-    if not terms or ended or by_itself or "deletionTimestamp" in metadata:
+    written = len(selector.get("matchLabels") or ()) + len(selector.get("matchExpressions") or ())
+    if not written or ended or by_itself or "deletionTimestamp" in metadata:
         return None
-    return _Selecting(f"{kind} {metadata['name']}", terms, selector_text(selector)[:_TEXT_MAX])
+    who = f"{kind} {metadata['name']}"
+    terms = label_selector(selector) if written <= MAX_TERMS else ()
+    if not terms or _size(terms) > MAX_TERMS:
+        return _Selecting(who, (), "")
+    return _Selecting(who, terms, selector_text(selector)[:_TEXT_MAX])
+
+
+def _size(selector: Sequence[MatchExpression]) -> int:
+    """Return how many terms and further values one has; of a long one no more than that it is long."""
+    if len(selector) > MAX_TERMS:
+        return len(selector)
+    return sum(max(1, len(term.values)) for term in selector)
+
+
+def _too_long(who: str) -> str:
+    return f"the selector of {who} has more than {MAX_TERMS} terms and values"
 
 
 def _labels(

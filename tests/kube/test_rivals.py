@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from builders import NOW, ago
+from cpu import cpu_below
 from kube.cached import cache
 from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
 from splitter.kube import parse, rivals
@@ -152,7 +153,7 @@ class TestOtherKinds:
     async def test_that_may_not_be_listed(self) -> None:
         """That is said: what was not looked at may be one. A kind that is not there is none."""
         seen = await rivals_of(daemonsets=403, jobs=404)
-        assert seen == Rivals(unread="splitter may not list daemonsets")
+        assert seen == Rivals(unread="splitter may not list daemonsets (apply manifests/rbac.yaml)")
 
     async def test_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The tenant chooses how many there are; those left out may be one."""
@@ -160,6 +161,41 @@ class TestOtherKinds:
         other = {"matchLabels": {"app": "shop"}}
         seen = await rivals_of(daemonsets=[selecting("a", other), selecting("b", other)])
         assert seen.unread == "there are more than 1 DaemonSets"
+
+    @pytest.mark.parametrize(
+        "long",
+        [
+            {
+                "matchExpressions": [
+                    {"key": f"k-{number}", "operator": "DoesNotExist"} for number in range(101)
+                ]
+            },
+            {"matchExpressions": [{"key": "k", "operator": "NotIn", "values": ["v"] * 101}]},
+        ],
+        ids=["terms", "values"],
+    )
+    async def test_too_long(self, long: Raw) -> None:
+        """The tenant chooses how long a selector is; one that is not compared may be of a rival."""
+        seen = [await rivals_of(daemonsets=[selecting("a", long)]), await rivals_of(of_green(long))]
+        assert [one.unread for one in seen] == [
+            f"the selector of {who} has more than 100 terms and values"
+            for who in ("DaemonSet a", "ReplicaSet green-1")
+        ]
+        assert not any(one.rival for one in seen)
+
+    @pytest.mark.parametrize(("others", "terms"), [(1, 20_000), (20, 1_000), (1999, 99)])
+    async def test_what_takes_long_to_compare(self, others: int, terms: int) -> None:
+        """Selectors of tenants that miss by their last term alone, beside 2,000 pods that all differ."""
+        harmless = [{"key": f"k-{number}", "operator": "DoesNotExist"} for number in range(terms)]
+        missing = {"matchExpressions": [*harmless, {"key": "app", "operator": "In", "values": ["no"]}]}
+        pods = (
+            pod(f"web-{number}", labels={"app": "web", **HASH, "n": str(number)}) for number in range(2000)
+        )
+        with cpu_below(2.0):  # half of it makes these objects
+            seen = await rivals_of(
+                pods=tuple(pods), daemonsets=[selecting(f"a-{number}", missing) for number in range(others)]
+            )
+        assert not seen.rival
 
     async def test_no_answer(self) -> None:
         """Then there is none here either."""

@@ -75,7 +75,7 @@ def selected_by_others(observed: Observation, _: SourceView, __: Policy) -> Note
         return checks.by_another(
             Reason.FORBIDDEN,
             "it is not known which other controllers of this namespace select its pods:"
-            f" {related.rivals_unread}; apply manifests/rbac.yaml",
+            f" {related.rivals_unread}",
         )
     return None
 
