@@ -1,7 +1,7 @@
 """Says what would keep a member from being made again if its pod ended now (P19).
 
 `disruption` asks before it permits an end, whatever that is for, and `mover` to choose a member that may go.
-What a member waits for is told as a `Hold`. Nothing here counts the members or knows a budget.
+What a member waits for is returned as a `Hold`. Nothing here counts the members or knows a budget.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class _Obstacle:
 
 
 def doubled(seconds: float, times: int) -> float:
-    """Return a wait that was doubled so many times.
+    """Return a wait after that number of doublings.
 
     >>> doubled(60.0, 2)
     240.0
@@ -87,7 +87,7 @@ def _held(
 def _last_call_s(observed: PlacementInput, pod: PodView, state: RebalanceState) -> float | None:
     """Return the seconds until the pod has to begin to end, before its node does; None: no time is known.
 
-    A time that is not told is what the provider gives, after the last notice that was seen. A node that
+    If the node names no time, it is what the provider gives after the last notice that was seen. A node that
     outlives its end by minutes has none.
     """
     ends = pod.deadline
@@ -136,7 +136,7 @@ def _behind(observed: PlacementInput, ordinal: int) -> _Obstacle | None:
 def _beside_one_that_is_away(
     observed: PlacementInput, ordinal: int, state: RebalanceState
 ) -> _Obstacle | None:
-    """Find another member that has ended and has no node yet: it may tell that there is none."""
+    """Find another member that has ended and has no node yet: perhaps no node has room."""
     ended = {one.ordinal for one in state.restarts}
     for member in observed.members:
         if member.ordinal == ordinal or not (away := _away(observed, member, ended)):

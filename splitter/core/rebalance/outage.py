@@ -30,7 +30,7 @@ def is_lost(observed: RebalanceInput, policy: Policy, state: RebalanceState, tun
         return False
     if observed.spot_doomed or not 0 < want <= observed.spot_ready:
         return True
-    # Where fewer are wanted than before the loss, those that are left are no proof that more can be had.
+    # If fewer are wanted than before the loss, those that are left are no proof that more can be had.
     return state.asked is not None and observed.spot_ready < state.asked
 
 

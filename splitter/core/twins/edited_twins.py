@@ -60,7 +60,7 @@ def _drift(twin: TwinView, rendered: Rendered, now: datetime) -> Drift | None:
         return None
     at = max(instants, default=None)
     age_s = seconds_between(at, now) if at is not None else FOLLOWS_S
-    # Of a clock that is ahead of ours by more, nothing is known.
+    # An edit further in the future comes from a clock that cannot be trusted.
     left_s = FOLLOWS_S - age_s if -FOLLOWS_S <= age_s < FOLLOWS_S else 0.0
     return Drift(twin.name, "; ".join(what), at, left_s)
 
