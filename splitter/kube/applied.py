@@ -1,6 +1,6 @@
 """Remembers which fields of twins' pod templates are ours, to find those that another client removes (H68).
 
-`apply` reports each answer, and `observe` asks. Only this process knows: a removal before its start is unknown.
+`apply` reports each answer, and `observe` asks. Only this process knows: what was removed before is unknown.
 """
 
 from collections.abc import Mapping
