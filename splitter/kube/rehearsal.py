@@ -26,7 +26,8 @@ _UNREADABLE = ("failed to create typed patch object", "failed to convert new obj
 _FOR_LIFE = "updates to statefulset spec for fields other than"
 # Policies and webhooks choose their own codes, 422 by default.
 _ANOTHER_UID = "metadata.uid"
-_BY_POLICY = ("denied request", "denied the request")
+# A webhook that may have side effects is answered for with 400 in any dry run.
+_BY_POLICY = ("denied request", "denied the request", "does not support dry run")
 
 
 @dataclass(frozen=True, slots=True)

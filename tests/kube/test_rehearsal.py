@@ -7,7 +7,7 @@ from splitter.core.names import Key
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.kube.client import ApiError
 from splitter.kube.paths import workload
-from splitter.kube.rehearsal import DeniedError, Rehearsal, Write, lacks_rights
+from splitter.kube.rehearsal import DeniedError, Rehearsal, Write, lacks_rights, refused
 
 PATH = workload(Key("Deployment", "shop", "web"), "web-spot")
 BODY = {"spec": {"replicas": 2, "template": {"spec": {"image": "a"}}}}
@@ -64,3 +64,11 @@ async def test_there_already() -> None:
     assert answer == {}
     with pytest.raises(ApiError):
         await rehearsed(there)
+
+
+def test_a_webhook_that_takes_no_dry_run() -> None:
+    """It is named, and not the template set: no set would be taken."""
+    words = 'admission webhook "check.example.com" does not support dry run'
+    note = refused(ApiError(400, "BadRequest", words), "write the spot twin", "default")
+    assert note is not None
+    assert (note.reason, words in note.message) == (Reason.WRITE_DENIED, True)
