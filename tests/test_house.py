@@ -408,6 +408,7 @@ class TestDecisions:
         "splitter/core/deployment/unowned.py": (1, "the API server's last answer, as the Split keeps it"),
         "splitter/core/placement/table.py": (1, "which of two verdicts is shown"),
         "splitter/core/troubles.py": (2, "which of two sentences is shown"),
+        "splitter/core/twins/alone.py": (1, "the API server's last answer, as the Split keeps it"),
         "splitter/core/twins/onboard.py": (1, "who resumed the source, as the Split keeps it"),
         "splitter/core/twins/steady.py": (1, "which of two verdicts is shown"),
         "splitter/reconciler/__init__.py": (1, "a log line's level"),

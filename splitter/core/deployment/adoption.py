@@ -19,7 +19,7 @@ from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, Rep
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status import LET_GO
-from splitter.core.twins import letting_go, replica_moves
+from splitter.core.twins import alone, letting_go, replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
 from splitter.core.twins.write_order import LOST_COST, OUR_COST, cost_of, is_low
 
@@ -257,7 +257,8 @@ def offboard(this: PlanInput) -> Plan:
     """Let the twins' pods go, in a moment of calm (H37, H46)."""
     twins = this.observed.twins
     if any(twin.deleting for twin in twins):
-        return _waits("waiting for a deleted twin to go", State.GIVING_BACK)
+        note, raises = alone.waiting(this), alone.covering(this)
+        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, raises, requeue_after_s=POLL_S)
     active = [rs for twin in twins for rs in twin.replica_sets if holds_replicas(rs)]
     if not active:
         note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")

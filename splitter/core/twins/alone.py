@@ -19,6 +19,11 @@ def waiting(this: PlanInput) -> Note:
     return Note(Reason.WAITING_FOR_CONTROLLER, message, cause=VerdictCause.CONTROLLER)
 
 
+def was_refused(this: PlanInput) -> bool:
+    """Whether the API server's last answer was a refusal: the other twin may not be made for long."""
+    return this.observed.reported.reason == Reason.WRITE_DENIED
+
+
 def covering(this: PlanInput) -> tuple[Scale, ...]:
     """Return the raise of the twin that is left to what the other one has no more (H59).
 

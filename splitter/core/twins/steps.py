@@ -100,7 +100,8 @@ def _create_twins(this: PlanInput, missing: Sequence[Pool]) -> Plan:
     )
     names = " and ".join(twin_name(this.source.key.name, pool) for pool in missing)
     note = Note(Reason.TWIN_CREATED, f"created {names} at 0")
-    return Plan(Step.RUN, State.TAKING_OVER, note, actions, (note,))
+    raises = alone.covering(this) if alone.was_refused(this) else ()
+    return Plan(Step.RUN, State.TAKING_OVER, note, (*raises, *actions), (note,))
 
 
 def _hand_over(this: PlanInput, on_demand: TwinView, spot: TwinView) -> Plan:

@@ -6,6 +6,7 @@ import pytest
 
 from builders import pods, rendered, source, twin
 from core.one_reconcile import DEFAULTS, at_rest
+from splitter.core.actions import ApplyTwin
 from splitter.core.model import Note, Observation, Pool
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
@@ -62,3 +63,21 @@ class TestATwinThatIsDeleted:
         result = planned(at_rest(spot=None), BROKEN)
         assert [(one.name, one.replicas) for one in result.raises] == [("web-on-demand", 10)]
         assert (result.state, result.verdict) == (State.HELD, BROKEN)
+
+    @pytest.mark.parametrize(("last", "wanted"), [(Reason.WRITE_DENIED, [10]), (Reason.TWIN_CREATED, [])])
+    def test_while_a_policy_refuses_to_make_it_again(self, last: Reason, wanted: list[int]) -> None:
+        """The other one takes its place once that was answered; the next try goes out beside it."""
+        seen = at_rest(spot=None)
+        assert seen.split is not None
+        seen = replace(seen, split=replace(seen.split, status=replace(seen.reported, reason=last)))
+        result = planned(seen)
+        assert [one.replicas for one in result.raises] == wanted
+        assert [one.pool for one in result.actions if isinstance(one, ApplyTwin)] == [Pool.SPOT]
+
+    def test_on_the_way_back(self) -> None:
+        """The label is removed while a deleted twin hangs: it is named, and its pods are made good."""
+        going = replace(twin(Pool.SPOT, pods(2)), spec_replicas=6, deleting=True)
+        result = planned(at_rest(spot=going, source=source(labelled=False)))
+        assert result.state is State.GIVING_BACK
+        assert [(one.name, one.replicas) for one in result.raises] == [("web-on-demand", 8)]
+        assert "metadata.finalizers" in result.verdict.message
