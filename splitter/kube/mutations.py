@@ -129,18 +129,18 @@ def _of_list(
     sent: Sequence[Any], got: Sequence[Any], path: Path, *, merged: bool
 ) -> Iterator[tuple[Path, bool]]:
     for names in _KEYS:
-        before, after = _keyed(sent, names), _keyed(got, names)
-        if before and after:
-            for name, item in before.items():
+        keyed, after = _keyed(sent, names), _keyed(got, names)
+        if keyed and after:
+            for name, item in keyed.items():
                 yield from _differing(item, after.get(name), (*path, name), merged=merged)
-            yield from (((*path, name), True) for name in after.keys() - before.keys())
+            yield from (((*path, name), True) for name in after.keys() - keyed.keys())
             return
-    if Counter(map(_spelled, sent)) == Counter(map(_spelled, got)):
+    before, there = Counter(map(_spelled, sent)), Counter(map(_spelled, got))
+    if before == there:
         if not any(isinstance(item, Mapping) for item in sent):  # arguments of a command have an order
             yield path, False
         return
-    lacking = Counter(map(_spelled, sent)) - (there := Counter(map(_spelled, got)))
-    more = there - Counter(map(_spelled, sent))
+    lacking, more = before - there, there - before
     if lacking:
         yield path, False
     elif more:

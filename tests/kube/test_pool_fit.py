@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from builders import NOW, free_source, observation, pod, twin
+from cpu import cpu_below
 from kube.raw import node
 from splitter.assembly import rules_of
 from splitter.core.labels_annotations import twin_name
@@ -159,6 +160,20 @@ def test_nobody_can_say() -> None:
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     }
     assert world.fits.of(world.observed(), None) is None
+
+
+def test_thousands_of_resources_against_thousands_of_nodes() -> None:
+    """The user chooses how many a template asks for; the first that a node lacks tells."""
+    world = World()
+    for number in range(2000):
+        world.add(f"n{number}", "spot" if number % 2 else "on-demand", x=str(number))
+    world.spec["containers"] = [
+        {"name": f"c-{number}", "resources": {"requests": {f"example.com/r{number}": "1"}}}
+        for number in range(3000)
+    ]
+    with cpu_below(1.0):
+        fit = world.fits.of(world.observed(), None)
+    assert fit is None or fit.on_demand is None or "is large enough" in fit.on_demand.why
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

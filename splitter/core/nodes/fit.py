@@ -133,8 +133,11 @@ class PodRequest:
 
     @property
     def most_nodes(self) -> int:
-        """Of how many nodes it is asked whether they would do, so that no pod takes others' time."""
-        return _MOST_COMPARED // max(1, self.requirements)
+        """Of how many nodes it is asked whether they would do, so that no pod takes others' time.
+
+        Each node is compared with its requirements and with each resource that the pod requests.
+        """
+        return _MOST_COMPARED // max(1, self.requirements + len(self.requests))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,16 @@ Source: H19, H39; docs/adr/0099.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from typing import Final
 
 from splitter.core.nodes.facts import Health, NodeState
 from splitter.core.nodes.fit import (
     MatchExpression,
-    NodeHeadroom,
     NodeTerm,
     PodRequest,
     SpreadConstraint,
-    count_headroom_on,
     may_run_on,
 )
 
@@ -163,7 +162,11 @@ def _kept_by_spread(asked: Asked, fitting: Sequence[NodeState], pool: str) -> Ba
 
 
 def _is_large_enough(pod: PodRequest, node: NodeState) -> bool:
-    return not node.allocatable or count_headroom_on(pod, NodeHeadroom(node)) > 0
+    if not node.allocatable:
+        return True
+    # The first resource that a node lacks tells: a template may ask for thousands.
+    wanted = chain(pod.requests.items(), [("pods", 1)])
+    return all(node.allocatable.get(name, 0) >= amount for name, amount in wanted if amount > 0)
 
 
 def _wanted(pod: PodRequest) -> str:

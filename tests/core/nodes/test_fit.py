@@ -90,8 +90,10 @@ class TestHeadroom:
     def test_looks_at_fewer_nodes_the_more_a_pod_asks(self) -> None:
         """Whoever may write a pod chooses how much it asks of a node, and takes nobody's time."""
         headroom = iter([NodeHeadroom(spot_node(3000)) for _ in range(300)])
-        assert count_headroom(PodRequest(requests={"cpu": 1500}, requirements=10_000), headroom) == 200
+        assert count_headroom(PodRequest(requests={"cpu": 1500}, requirements=9_999), headroom) == 200
         assert len(list(headroom)) == 200
+        many = PodRequest(requests={f"example.com/r{number}": 1 for number in range(9_999)})
+        assert many.most_nodes == 100
         assert (
             count_headroom(
                 PodRequest(requests={"cpu": 1500}, requirements=0), [NodeHeadroom(spot_node(3000))]
