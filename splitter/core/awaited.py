@@ -1,4 +1,4 @@
-"""Sorts the replicas of a workload by what a drain may expect: those that serve, start, or are in trouble.
+"""Sorts the replicas of a workload by what a drain may expect of them: which serve, come or are ill.
 
 `guard` asks in each reconcile. A replica that is in trouble of its own may stay so for ever, so no eviction
 waits for it. Derived from what is there, and from when the first node went. Source: G3, G5, G7.
@@ -28,15 +28,15 @@ class Awaited:
     serving: int
     """How many are ready, of either."""
     coming: tuple[str, ...]
-    """The names of those that are starting."""
+    """Who is on its way, by name."""
     missing: int
     """How many are asked for, and are not there yet."""
     ill_before: tuple[str, ...]
-    """Those with a node that have been in trouble since before the first sign."""
+    """Who has been in trouble since before the first sign; of those that have a node."""
     ill_since: tuple[str, ...]
-    """Those made later, or without a node, that are not ready within the time that starts take here."""
+    """Who was made later, or has no node, and does not come up within the time that starts take here."""
     is_all: bool
-    """Whether no replica is starting any more, for as long as a start may take since the first sign."""
+    """Whether none comes any more, for as long as a start may take since the first sign."""
     again_s: float | None
     """In how many seconds time alone changes that; None: it changes nothing."""
 
@@ -56,7 +56,7 @@ class Awaited:
 
     @property
     def sentence(self) -> str:
-        """Name the replicas that evictions wait for, and those that they do not wait for (G16)."""
+        """Say for whom evictions wait, and for whom they do not (G16)."""
         late = self.coming or self.missing
         waits = [*self.coming, *([f"{self.missing} to be created"] if self.missing else [])]
         waits = waits if late else list(self.ill_since)
@@ -82,7 +82,7 @@ class Moment:
 
 
 def awaited(twins: Sequence[TwinView], asked: int, at: Moment) -> Awaited:
-    """Sort the replicas that stay. `asked` is the replicas that both twins ask for.
+    """Sort the replicas that stay. `asked` is how many both twins are to have.
 
     A replica that was there before the sign is ill as soon as a kubelet says so. One that was made since may
     be in its first moments, and has the time that starts take.

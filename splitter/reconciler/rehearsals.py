@@ -79,10 +79,10 @@ class Rehearsals:
         return observed, planned
 
     def _needs_dry_run(self, observed: Observation, twins: Mapping[Pool, Rendered], planned: Plan) -> bool:
-        """Whether nobody knows yet if the API server takes twins that are rolled now, or wait for a rollout.
+        """Whether it is not known yet that the API server takes twins that are rolled, or wait for a rollout.
 
-        Before the first twin of a roll it is asked again, whenever it was asked last. The author of a
-        template set is told at once; the user whose rollout it would hold may come weeks later.
+        Before the first twin of a roll it is asked again, even after an answer. The author of a template
+        set is told at once; the user whose rollout it would hold may come weeks later.
         """
         known = self._acceptable.get(observed.key) == _hashes(twins)
         if rolls(planned):

@@ -36,7 +36,7 @@ _VALUES: Final = tuple(
         (r"(?<!\w)'(?:[^'\\]|\\.)*(?:'(?!\w)|\\?\Z)", _CUT),
         (r"\b((?:Invalid|Unsupported|Duplicate) value: ).*?(?=: |\Z)", rf"\1{_CUT}"),
         (r"\bmap\[.*", f"map[{_CUT}]"),
-        (r"\b((?:Not)?In )\([^()]*\)?", rf"\1({_CUT})"),
+        (r"\b((?:Not)?In |[GL]t )\([^()]*\)?", rf"\1({_CUT})"),
         (r"://[^/\s@]*@", f"://{_CUT}@"),
     )
 )

@@ -69,6 +69,7 @@ SENTENCES = {
     "a registry": ("pulling from https://me:%s@registry.example", "from https://…@registry.example"),
     "a node selector": ("0 of 4 healthy spot nodes have disktype=%s", "spot nodes have disktype=…"),
     "an affinity": ("0 of 4 healthy spot nodes have zone In (%s, b)", "spot nodes have zone In (…)"),
+    "a bound": ("0 of 4 healthy spot nodes have generation Gt (%s)", "spot nodes have generation Gt (…)"),
     "Python": ("invalid literal for int() with base 10: '%s'", "invalid literal for int() with base 10: …"),
     "a text in a text": ("KeyError: 'it\\'s %s'", "KeyError: …"),
     "what was cut off": ('quantity "%s', "quantity …"),

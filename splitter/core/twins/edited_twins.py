@@ -16,7 +16,7 @@ from splitter.core.reasons import Reason
 from splitter.core.twins import write_conflicts
 
 FOLLOWS_S = 5.0
-"""So long an edit waits for the same one on the source: one command writes object by object."""
+"""Units: seconds. An edit waits this long for the same one on the source: one command writes one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Drift:
 def drifted(
     observed: Observation, rendered: Mapping[Pool, Rendered] | Note
 ) -> tuple[Observation, Mapping[Pool, Drift]]:
-    """Call a twin out of date whose template somebody has edited; returns also what was edited."""
+    """Call a twin out of date if another client has edited its template; returns also what was edited."""
     if isinstance(rendered, Note):
         return observed, {}
     drifts = {
