@@ -112,12 +112,14 @@ def destined(cluster: Cluster) -> NodeStatus:
 
 
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
-    """Return what is left of pods that have no owner, or lose it now: all, until one selects them."""
-    going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
+    """Return the pods that have no owner, or lose it now, and that no ReplicaSet selects: all of them stay.
+
+    No controller acts on a pod that it does not own, and a twin's own ReplicaSet has a hash of its own. What a
+    twin's count does to them is decided by the write of the ReplicaSet that adopts them, and judged there.
+    """
     sets = cluster.replica_sets.values()
     free = [pod for pod in cluster.orphans() if not any(_selects(rs, pod) for rs in sets)]
-    free += [pod for rs in going for pod in cluster.pods_of(rs) if pod.active]
-    return free
+    return free + [pod for rs in sets if rs.deleting for pod in cluster.pods_of(rs) if pod.active]
 
 
 def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
