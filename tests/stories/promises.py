@@ -114,8 +114,8 @@ def destined(cluster: Cluster) -> NodeStatus:
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
     """Return the pods that have no owner, or lose it now, and that no ReplicaSet selects: all of them stay.
 
-    No controller acts on a pod that it does not own, and a twin's own ReplicaSet has a hash of its own. What a
-    twin's count does to them is decided by the write of the ReplicaSet that adopts them, and judged there.
+    No controller acts on a pod that it does not own, and a twin's own ReplicaSet has a hash of its own. What
+    a twin's count does to them is decided by the write of the ReplicaSet that adopts them, and judged there.
     """
     sets = cluster.replica_sets.values()
     free = [pod for pod in cluster.orphans() if not any(_selects(rs, pod) for rs in sets)]
