@@ -6,7 +6,7 @@ replaced, make before break, by the holder that the label says (H54): what is lo
 ReplicaSet does, and is lowered pod by pod. What is there tells when the moment began: nothing is remembered.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -144,6 +144,7 @@ def given_up(observed: Observation) -> Observation:
     """Return what is seen with the pods that nothing has adopted in time as what they are: to be replaced."""
     if observed.going or not is_over(observed):
         return observed
+    observed = _as_selected(observed)
     counted = [pod for pod in observed.orphans if pod.counts and pod.born is not None]
     if not counted:
         return observed
@@ -163,6 +164,37 @@ def given_up(observed: Observation) -> Observation:
     rest = tuple(pod for pod in observed.orphans if not pod.counts)
     sets = (*observed.replica_sets, loose)
     return replace(observed, orphans=rest, leaving=False, replica_sets=sets)
+
+
+def _as_selected(observed: Observation) -> Observation:
+    """Return what is seen with the pods that a ReplicaSet selects as its own (H54).
+
+    Its controller may adopt them at any moment, and makes no pod before it has. Counted beside it they would
+    let it be lowered, and it would end them as soon as it has them.
+    """
+    orphans = list(observed.orphans)
+
+    def with_pods(sets: Iterable[ReplicaSetView], pools: Collection[Pool]) -> tuple[ReplicaSetView, ...]:
+        return tuple(replace(rs, pods=(*rs.pods, *selected(rs, pools))) for rs in sets)
+
+    def selected(rs: ReplicaSetView, pools: Collection[Pool]) -> list[PodView]:
+        selects = rs.deleted is None and rs.spec_replicas
+        own = [pod for pod in orphans if selects and pod.revision in rs.hashes and pod.born in pools]
+        orphans[:] = [pod for pod in orphans if pod not in own]
+        return own
+
+    twins = {
+        twin.pool: replace(twin, replica_sets=with_pods(twin.replica_sets, {twin.pool}))
+        for twin in observed.twins
+    }
+    sets = with_pods(observed.replica_sets, set(Pool))
+    return replace(
+        observed,
+        on_demand=twins.get(Pool.ON_DEMAND),
+        spot=twins.get(Pool.SPOT),
+        replica_sets=sets,
+        orphans=tuple(orphans),
+    )
 
 
 def completed(this: PlanInput, planned: Plan) -> Plan:

@@ -8,7 +8,7 @@ import pytest
 from builders import NOW, ago, observation, pod, rendered, replica_set, split, twin_of
 from core.deployment.owners import OD, SPOT, labelled, running
 from splitter.core.actions import Park
-from splitter.core.deployment.unowned import is_over, lost_meanwhile, orphans_of
+from splitter.core.deployment.unowned import given_up, is_over, lost_meanwhile, orphans_of
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, PodView, TwinView
 from splitter.core.plan import PlanInput, PolicyInForce, Rules
@@ -122,6 +122,25 @@ class TestTheEnd:
             twin = replace(twin_of(SPOT, [adopts], updated=0), paused=True)
             seen = observation(labelled(), spot=twin, split=split(decisions=(let_go,)))
             assert is_over(replace(seen, orphans=running(0, 2, born=True))) is over
+
+    @pytest.mark.parametrize("parked", [False, True])
+    def test_of_what_a_replica_set_selects(self, parked: bool) -> None:
+        """It may adopt the pods at any moment, so its count is not lowered as if it had none."""
+        let_go = PastDecision(ago(30), "HandingOver", "running pods change their owner: 2")
+        pods = running(0, 2, born=True)
+        adopts = replace(replica_set("web-spot-h1", 2, age_s=11), hashes=(pods[0].revision,))
+        twin = twin_of(SPOT, [] if parked else [adopts], updated=0)
+        seen = observation(
+            labelled(),
+            on_demand=on_demand(),
+            spot=twin,
+            split=split(decisions=(let_go,)),
+            replica_sets=(adopts,) if parked else (),
+        )
+        result = given_up(replace(seen, orphans=pods))
+        assert not result.orphans
+        holders = [*result.replica_sets, *(rs for one in result.twins for rs in one.replica_sets)]
+        assert [rs.name for rs in holders if set(pods) & set(rs.pods)] == ["web-spot-h1"]
 
     def test_of_what_hangs(self) -> None:
         """It is parked by its name, as a twin's where it is one; its finalizer is left alone."""
