@@ -19,7 +19,7 @@ from splitter.core import actions as do
 from splitter.core import planner
 from splitter.core.deployment import adoption
 from splitter.core.handover import Step
-from splitter.core.model import Pool
+from splitter.kube import payloads
 
 pytestmark = pytest.mark.slow
 
@@ -82,12 +82,8 @@ class TestTheExplorerItself:
         assert any("promise 1" in violation for violation in result.violations)
 
     def test_finds_too_many_replicas(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A twin that makes pods beside those that it adopts is seen."""
-
-        def blind(name: str, pool: Pool | None, *_: object) -> do.AdoptPods:
-            return do.AdoptPods(name, pool, ("none",), None)
-
-        monkeypatch.setattr(adoption, "do", SimpleNamespace(**vars(do) | {"AdoptPods": blind}))
+        """A ReplicaSet that adopts pods, and makes more beside them than its owner is to have, is seen."""
+        monkeypatch.setattr(payloads, "replicas_of", lambda _: 9)
         result = explored(Config(replicas=2, surge=1))
         assert any("promise 2" in violation for violation in result.violations)
 
