@@ -248,7 +248,9 @@ def replica_set_of(namespace: str, of: Json, template: Json, count: int) -> Json
         "metadata": {**_identity(name, namespace), "labels": labels, "ownerReferences": [reference]},
         "spec": {
             "replicas": count,
-            "selector": {"matchLabels": {"pod-template-hash": "5d9c7b6f5"}},
+            "selector": {
+                "matchLabels": {**of["spec"]["selector"]["matchLabels"], "pod-template-hash": "5d9c7b6f5"}
+            },
             "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
         },
         "status": {"replicas": count, "availableReplicas": count},

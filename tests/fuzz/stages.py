@@ -146,6 +146,13 @@ def orphans(*places: str | None, pool: str = "on-demand") -> World:
     return result
 
 
+def finished(world: World) -> World:
+    """Return these pods as a kubelet's shutdown leaves them."""
+    for _, raw in world:
+        raw["status"]["phase"] = "Failed"
+    return world
+
+
 def waiting(on_demand: int = 4, spot: int = 0) -> World:
     """Return both twins, paused and without any pod, and what keeps the template of the pods to come."""
     made: World = [("replicaset", replica_set("web-split1", 0))]
@@ -390,8 +397,9 @@ STAGES: Mapping[str, Stage] = {
         Step.ADOPT_PODS, also=lambda: [*_attached(*_FOUR[1:], DOOMED, pool="on-demand"), *waiting()]
     ),
     "leaving": _on(
-        Step.WAIT_CONTROLLER, also=lambda: [*going(_attached(*_FOUR, pool="on-demand")), *waiting()]
+        Step.CUT_OFF, acts.Park, also=lambda: [*going(_attached(*_FOUR, pool="on-demand")), *waiting()]
     ),
+    "finished": _on(Step.RUN, acts.DeletePod, also=lambda: [*finished(orphans(WELL)), *twins(_FOUR, _FOUR)]),
     "adopt the pods": _on(Step.SETTLE, acts.AdoptPods, also=lambda: [*orphans(*_FOUR), *waiting()]),
     "pods with no twin": _on(Step.SETTLE, acts.ApplyTwin, also=lambda: [*orphans(*_FOUR), *waiting()[:1]]),
     "resume the twins": _on(Step.SETTLE, acts.PauseTwin, also=lambda: paused(twins())),
