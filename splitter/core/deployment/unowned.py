@@ -105,7 +105,9 @@ def loses(observed: Observation) -> bool:
 def _missing_on_spot(observed: Observation) -> int:
     """Count what the spot twin was to adopt and is not there: its count says how many were let go."""
     spot = observed.spot
-    if spot is None or not waits_for_pods(spot):
+    # Before they are let go, the source's own ReplicaSet has them.
+    owned = any(rs.spec_replicas and rs.deleted is None for rs in observed.attached_as(Attachment.ATTACHED))
+    if spot is None or not waits_for_pods(spot) or owned:
         return 0
     there = sum(pod.born is Pool.SPOT for pod in _unattended(observed))
     return max(0, spot.spec_replicas - there)

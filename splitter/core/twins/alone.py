@@ -2,11 +2,13 @@
 
 from splitter.core.actions import Scale
 from splitter.core.division import base_replicas
-from splitter.core.model import Attachment, Note, Pool
+from splitter.core.model import Attachment, Note, Pool, seconds_between
 from splitter.core.plan import PlanInput
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.twins import replica_moves
 from splitter.core.twins.own_volumes import with_own_volumes
+
+_GOES_WITHIN_S = 5.0
 
 
 def waiting(this: PlanInput) -> Note:
@@ -33,6 +35,8 @@ def covering(this: PlanInput) -> tuple[Scale, ...]:
     parked = this.observed.attached_as(Attachment.PARKED)
     if len(left) != 1 or this.policy.freeze or not replica_moves.at_zero((), parked):
         return ()
+    if any(one.deleting and not one.replica_sets for one in this.observed.twins) and not _has_waited(this):
+        return ()
     [twin] = left
     others = (pod for one in this.observed.twins if one is not twin for pod in one.pods)
     wanted = this.source.replicas - sum(pod.available for pod in others)
@@ -45,3 +49,17 @@ def covering(this: PlanInput) -> tuple[Scale, ...]:
         return ()
     kind = replica_moves.kind_of_twins(this.observed)
     return (Scale(kind, twin.name, twin.spec_replicas, wanted, None),)
+
+
+def _has_waited(this: PlanInput) -> bool:
+    """Whether the Split has said for a while that a twin is waited for.
+
+    Deleted with its ReplicaSets left (`--cascade=orphan`), a twin goes in a moment, and its pods run on.
+    """
+    reported = this.observed.reported
+    since = (
+        one.since
+        for one in reported.conditions
+        if one.holds_for("Progressing", Reason.WAITING_FOR_CONTROLLER)
+    )
+    return seconds_between(next(since, this.observed.now), this.observed.now) >= _GOES_WITHIN_S

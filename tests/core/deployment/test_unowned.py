@@ -10,7 +10,7 @@ from core.deployment.owners import OD, SPOT, labelled, running
 from splitter.core.actions import Park
 from splitter.core.deployment.unowned import given_up, is_over, lost_meanwhile, orphans_of
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, PodView, TwinView
+from splitter.core.model import Attachment, NodeStatus, PodView, TwinView
 from splitter.core.plan import PlanInput, PolicyInForce, Rules
 from splitter.core.planner import plan
 from splitter.core.reasons import Reason
@@ -63,6 +63,10 @@ class TestMemory:
             (running(0, 2, born=True), {}),
             (going(2), {}),  # they are there yet, and tell of it themselves
             ((), {"spot": None}),
+            (
+                (),
+                {"replica_sets": (replica_set("web-1", 2, attachment=Attachment.ATTACHED),)},
+            ),  # not let go yet
             ((), {"spot": twin_of(SPOT, [replica_set("web-spot-h1", 2)], updated=0)}),  # it makes them itself
         ],
     )
