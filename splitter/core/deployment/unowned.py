@@ -203,7 +203,10 @@ def completed(this: PlanInput, planned: Plan) -> Plan:
     """Return a plan with what pods without an owner need in any step."""
     if planned.step not in {Step.NOTHING, Step.CONSIDER}:
         planned = replace(planned, actions=(*planned.actions, *_ended(this)))
-    moves = planned.step in {Step.WAIT_CONTROLLER, Step.CUT_OFF, Step.SETTLE, Step.RUN}
+    # While its ReplicaSet still has them, or has just gone, the pods are seen in parts: none is missing yet.
+    moves = planned.step in {Step.CUT_OFF, Step.SETTLE} or (
+        planned.step is Step.RUN and is_over(this.observed)
+    )
     if moves and (lost := lost_meanwhile(this, planned.rebalance)) is not None:
         planned = replace(planned, rebalance=lost)
     return _by_pod(this.observed, planned)
