@@ -8,12 +8,13 @@ import pytest
 from builders import NOW, ago, observation, pod, rendered, replica_set, split, twin_of
 from core.deployment.owners import OD, SPOT, labelled, running
 from splitter.core.actions import Park
-from splitter.core.deployment.unowned import given_up, is_over, lost_meanwhile, orphans_of
+from splitter.core.deployment.unowned import completed, given_up, is_over, lost_meanwhile, orphans_of
+from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, NodeStatus, PodView, TwinView
-from splitter.core.plan import PlanInput, PolicyInForce, Rules
+from splitter.core.model import Attachment, NodeStatus, Note, PodView, TwinView
+from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules
 from splitter.core.planner import plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.split_status import PastDecision, RebalanceState
 
 LOST, SOUND = NodeStatus.LOST, NodeStatus.SOUND
@@ -73,6 +74,13 @@ class TestMemory:
     def test_of_nothing_is_none(self, orphans: tuple[PodView, ...], fields: dict[str, Any]) -> None:
         """Where all are there, or somebody makes them."""
         assert lost_meanwhile(moment(orphans, **fields)) is None
+
+    @pytest.mark.parametrize(("step", "begins"), [(Step.WAIT_CONTROLLER, False), (Step.SETTLE, True)])
+    def test_only_when_all_are_let_go(self, step: Step, begins: bool) -> None:
+        """Before that the pods are seen in parts: on-demand would be raised for no loss."""
+        begun = Plan(step, State.TAKING_OVER, Note(Reason.HANDING_OVER, "so"))
+        planned = completed(moment(running(0, 1, born=True)), begun)
+        assert (planned.rebalance is not None) is begins
 
     def test_of_a_loss_that_is_known_is_not_begun_anew(self) -> None:
         """Else its soak would never end."""
