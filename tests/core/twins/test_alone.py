@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from builders import pods, rendered, source, twin
+from builders import ago, pods, rendered, source, split, twin
 from core.one_reconcile import DEFAULTS, at_rest
 from splitter.core.actions import ApplyTwin
 from splitter.core.model import Note, Observation, Pool
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import Condition
 
 BROKEN = Note(Reason.TEMPLATE_INVALID, "line 3: no", warning=True)
 
@@ -31,6 +32,14 @@ class TestATwinThatIsDeleted:
         assert [one.replicas for one in result.raises] == ([wanted] if wanted > 4 else [])
         assert result.verdict.message.startswith("waiting for a deleted twin to go: web-spot. ")
         assert "metadata.finalizers" in result.verdict.message
+
+    @pytest.mark.parametrize(("since_s", "raised"), [(4, []), (5, [10])])
+    def test_without_its_replica_sets(self, since_s: float, raised: list[int]) -> None:
+        """Deleted with --cascade=orphan it goes in a moment, and its pods run on; one that stays has none."""
+        going = replace(twin(Pool.SPOT), spec_replicas=6, deleting=True, replica_sets=())
+        moving = Condition("Progressing", "True", "WaitingForController", "", ago(since_s))
+        result = planned(at_rest(spot=going, split=split(conditions=(moving,))))
+        assert [one.replicas for one in result.raises] == raised
 
     def test_on_demand(self) -> None:
         """Spot takes its place."""
