@@ -27,12 +27,8 @@ def no_bare_pods(shop: Shop) -> Iterator[None]:
     spec: JsonObject = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [
-            {"name": "collector", "expression": f"request.userInfo.username == '{COLLECTOR}'"}
-        ],
-        "validations": [
-            {"expression": "size(object.metadata.?ownerReferences.orValue([])) > 0", "message": WORDS}
-        ],
+        "matchConditions": [{"name": "collector", "expression": BY_IT}],
+        "validations": [{"expression": OWNED, "message": WORDS}],
     }
     binding = {"policyName": name, "validationActions": ["Deny"], "matchResources": here}
     kinds = {"ValidatingAdmissionPolicy": spec, "ValidatingAdmissionPolicyBinding": binding}
