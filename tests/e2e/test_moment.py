@@ -81,11 +81,14 @@ def test_a_collector_that_may_not_take_the_owner_off(shop: Shop, fleet: Fleet) -
         assert "has not let go of" in shop.reported("HandoverHangs")
         shop.wait_split(on_demand=0, spot=N)
         assert watched.lowest() >= N
+    ending = {
+        one["metadata"]["name"] for one in shop.replica_sets() if "deletionTimestamp" in one["metadata"]
+    }
     fleet.kill(fleet.names("spot"))
     shop.until(lambda: shop.shape().on_demand == N, "the loss to be covered")
     with shop.watch() as watched:
         shop.unlabel()
-        shop.wait_given_back()
+        shop.wait_given_back(ending=ending)
         assert watched.lowest() >= N
 
 
