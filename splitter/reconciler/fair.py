@@ -11,7 +11,11 @@ V = TypeVar("V")
 
 
 class FairQueue(Generic[K, V]):
-    """Entries of one namespace after the other; in a namespace in their order, and as they came."""
+    """Entries of one namespace after the other; in a namespace in their order, and as they came.
+
+    The first number of an order chooses the namespace of every second entry only, so namespaces whose number
+    is small delay the others, and never starve them (R51).
+    """
 
     def __init__(self, order: Callable[[K], Order] = lambda _: (0, 0)) -> None:
         """`order` is asked when an entry comes."""
@@ -19,6 +23,7 @@ class FairQueue(Generic[K, V]):
         self._namespaces: OrderedDict[str, dict[Order, OrderedDict[K, V]]] = OrderedDict()
         self._orders: dict[tuple[str, K], Order] = {}
         self._levels: Counter[int] = Counter()  # how many wait of each first number of an order
+        self._by_turn = False  # whether the next one is taken by turn alone
 
     def __len__(self) -> int:
         """Return how many wait."""
@@ -43,8 +48,8 @@ class FairQueue(Generic[K, V]):
             self._gone(namespace, key, order)
 
     def namespaces(self) -> Collection[str]:
-        """Return of whom some wait: smaller first numbers before others, then by turn."""
-        if len(self._levels) <= 1:
+        """Return the namespaces with entries, the next one first: by turn, or by first number and turn."""
+        if self._by_turn or len(self._levels) <= 1:
             return self._namespaces.keys()
         return sorted(self._namespaces, key=lambda name: min(self._namespaces[name])[0])
 
@@ -56,6 +61,7 @@ class FairQueue(Generic[K, V]):
         order = min(orders)
         key, value = orders[order].popitem(last=False)
         self._namespaces.move_to_end(namespace)
+        self._by_turn = not self._by_turn
         self._gone(namespace, key, order)
         return key, value
 

@@ -1,8 +1,9 @@
 """Who goes first where many wait: by the priority of their pods, and in a namespace by rank.
 
 The reconciler tells it what it saw of a workload; the queue of emergencies and the turns of voluntary moves
-ask it. Priorities count between namespaces, since the cluster's administrator says who may use which; ranks
-are written by tenants, so they count within a namespace only. Source: R51, docs/adr/0058.
+ask it. Priorities count between namespaces, since the cluster's administrator says who may use which, and for
+every second workload only (`fair`), since most administrators say nothing; ranks are written by tenants, so
+they count within a namespace only. Source: R51, docs/adr/0058 and 0109.
 """
 
 from splitter.core.labels_annotations.policy import Policy

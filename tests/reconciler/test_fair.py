@@ -24,6 +24,15 @@ def test_one_of_each_in_turn() -> None:
     assert drained(filled(a=3, b=1, c=2)) == ["a0", "b0", "c0", "a1", "c1", "a2"]
 
 
+def test_the_first_number_decides_about_every_second() -> None:
+    """The others go to one namespace after the other, so two of high priority do not share all of them."""
+    queue: FairQueue[str, int] = FairQueue(lambda key: (-1 if key < "c" else 0, 0))
+    for key in ("d0", "c0", "a0", "a1", "a2", "b0", "b1", "d1"):
+        queue.put(key[0], key, 0)
+    assert queue.first() == "a0"
+    assert drained(queue) == ["a0", "d0", "b0", "c0", "a1", "d1", "b1", "a2"]
+
+
 def test_who_comes_again_keeps_the_place() -> None:
     """Only the value is another."""
     queue = filled(a=2)

@@ -106,6 +106,31 @@ def test_the_first_by_rank_is_woken_first(clock: Clock) -> None:
     assert woken == [C, B, A]
 
 
+@pytest.mark.parametrize("asks_again", [False, True])
+def test_a_priority_starves_no_other_namespace(clock: Clock, *, asks_again: bool) -> None:
+    """200 stuck workloads of two namespaces with the highest class: others have every second turn."""
+    ranking = Ranking()
+    stuck = [Key("Deployment", f"evil-{number % 2}", str(number)) for number in range(200)]
+    on_spot = [replace(pod, priority=2_000_000_000) for pod in pods(1)]
+    seen = observation(on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT, on_spot))
+    for key in stuck:
+        ranking.saw(replace(seen, key=key), Policy())
+    others = Others(1, clock, ranking)
+    for key in (*stuck, A, B):
+        others.moves(key, still=False, waits=True)
+    granted: list[Key] = []
+    while len(granted) < 12:
+        for key in others.grant_turns():
+            granted.append(key)
+            others.moves(key, still=True)
+        clock.now_s += TURN_S
+        if asks_again and granted[-1] in stuck:
+            others.moves(granted[-1], still=False, waits=True)
+    assert granted[0] in stuck  # the priority decides still
+    assert granted.index(A) < 6
+    assert granted.index(B) < 12
+
+
 def test_who_waits_no_more_is_not_woken(clock: Clock) -> None:
     """Its label has gone meanwhile."""
     others = Others(1, clock, Ranking())

@@ -63,13 +63,29 @@ async def test_ranks_say_nothing_between_namespaces() -> None:
 
 
 async def test_priorities_do() -> None:
-    """Who may use which PriorityClass is the administrator's to say; they come before ranks."""
+    """They come before ranks, and decide about every second workload."""
     queue, keys = queue_of(
         ("dev", "a", 0, 0), ("dev", "b", -10, 0), ("shop", "c", 1000, 500), ("shop", "d", 2000, 900)
     )
     for key in keys:
         queue.add(key, urgent=True)
-    assert await taken(queue) == ["d", "c", "a", "b"]
+    assert await taken(queue) == ["d", "a", "c", "b"]
+
+
+async def test_priorities_starve_no_other_namespace() -> None:
+    """Not even several namespaces, which may hold all the workers between them, with keys that come again."""
+    evil = [(f"evil-{name}", name, 2_000_000_000, 0) for name in "abcd"]
+    queue, keys = queue_of(*evil, ("shop", "w", 0, 0))
+    for key in keys:
+        queue.add(key, urgent=True)
+    names: list[str] = []
+    while len(names) < 10:
+        key = await queue.take()
+        names.append(key.name)
+        queue.done(key)
+        queue.add(key, urgent=True)
+    assert names[0] == "a"
+    assert names.count("w") == 1
 
 
 async def test_what_is_no_emergency_keeps_its_turn() -> None:
