@@ -41,6 +41,7 @@ from splitter.reconciler.queue import REST_S, WorkQueue
 from splitter.reconciler.relief import watch_of
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import health, metrics, scrapes
+from splitter.report.serving import default_address
 from splitter.settings import Settings
 
 logger = logging.getLogger("splitter")
@@ -218,14 +219,18 @@ class _Operator:
 
     def listen(self) -> None:
         """Serve metrics and probes. Raises SplitterError when a port is taken, or a certificate is none."""
+        address = self._settings.listen_address or default_address()
         try:
             if self._settings.metrics_port:
                 tls, client_ca = self._settings.metrics_tls, self._settings.metrics_client_ca
-                scrapes.serve(self._settings.metrics_port, tls, client_ca)
+                scrapes.serve(self._settings.metrics_port, tls, client_ca, address)
             if self._settings.http_port:
-                health.serve(self._health, self._settings.http_port)
+                health.serve(self._health, self._settings.http_port, address)
         except OSError as error:
-            message = f"cannot serve ({error}); look at http_port, metrics_port (0: none) and metrics_tls"
+            message = (
+                f"cannot serve ({error}); look at http_port, metrics_port (0: none), listen_address and"
+                " metrics_tls"
+            )
             raise SplitterError(Reason.INVALID_SETTINGS, message) from error
 
     def _reopen(self, anew: bool) -> None:  # noqa: FBT001 (the election's only word)

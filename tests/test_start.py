@@ -6,6 +6,7 @@ The verb runs in the tests' own process, with an environment of its own; one tes
 import json
 import logging
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -69,9 +70,9 @@ class Started:
         """Return the one sentence that it leaves with."""
         return self._ended(kubeconfig, *arguments, **settings).sentence()
 
-    def lines(self, kubeconfig: Path | None) -> list[str]:
+    def lines(self, kubeconfig: Path | None, **settings: str) -> list[str]:
         """Return what it has logged, and the sentence that it leaves with."""
-        ended = self._ended(kubeconfig)
+        ended = self._ended(kubeconfig, **settings)
         assert (ended.code, ended.stdout) == (1, "")
         return ended.stderr.splitlines()
 
@@ -226,6 +227,24 @@ def pod(started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
         started.variables |= {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
 
     return placed
+
+
+class TestPorts:
+    @pytest.mark.parametrize(
+        ("listen_address", "in_pod", "expected"),
+        [("", False, "127.0.0.1"), ("", True, "0.0.0.0"), ("127.0.0.2", True, "127.0.0.2")],  # noqa: S104
+    )
+    def test_are_open_to_others_only_in_a_pod(
+        self, started: Started, tmp_path: Path, listen_address: str, in_pod: bool, expected: str
+    ) -> None:
+        """Or as a setting says."""
+        if in_pod:
+            started.variables["KUBERNETES_SERVICE_HOST"] = "10.0.0.1"
+        with fake_api() as api, socket.create_server((expected, 0)) as taken:
+            settings = {"HTTP_PORT": str(taken.getsockname()[1]), "LISTEN_ADDRESS": listen_address}
+            [*_, sentence] = started.lines(kubeconfig(tmp_path, api.url), **settings)
+        assert sentence.startswith("splitter: InvalidSettings: cannot serve (")
+        assert f"in use (while attempting to bind on address ('{expected}'" in sentence
 
 
 class TestProcess:

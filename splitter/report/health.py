@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from splitter.report.discretion import without_values
-from splitter.report.serving import Answer, Request, listen
+from splitter.report.serving import LOOPBACK, Answer, Request, listen
 
 # The event loop turns many times a second; a large list may hold it for some.
 _STUCK_S = 30.0
@@ -67,7 +67,7 @@ def _shown(check: Check, *, ok: bool) -> dict[str, object]:
     return {"ok": ok, "message": without_values(check.message), **age}
 
 
-def serve(health: Health, port: int) -> int:
+def serve(health: Health, port: int, address: str = LOOPBACK) -> int:
     """Answer probes in a thread that ends with the process; return the port (0: any). Raises OSError."""
 
     def answer(request: Request) -> Answer:
@@ -75,4 +75,4 @@ def serve(health: Health, port: int) -> int:
         status, body = results or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
         return Answer(status, "application/json", json.dumps(body, indent=2).encode() + b"\n")
 
-    return listen("probes", port, answer)
+    return listen("probes", port, answer, address=address)

@@ -13,17 +13,18 @@ from prometheus_client import REGISTRY
 from prometheus_client.exposition import choose_encoder
 
 from splitter.report.certificate import Certificate
-from splitter.report.serving import Answer, Request, listen
+from splitter.report.serving import LOOPBACK, Answer, Request, listen
 
 _PATH: Final = "/metrics"
 
 
-def serve(port: int, tls: Path | None = None, client_ca: Path | None = None) -> int:
+def serve(port: int, tls: Path | None = None, client_ca: Path | None = None, address: str = LOOPBACK) -> int:
     """Answer scrapes in a thread that ends with the process; return the port (0: any).
 
     `tls`: a folder with a certificate; `client_ca`: whose clients are answered. Raises OSError.
     """
-    return listen("metrics", port, _answer, tls=Certificate(tls, client_ca) if tls is not None else None)
+    certificate = Certificate(tls, client_ca) if tls is not None else None
+    return listen("metrics", port, _answer, tls=certificate, address=address)
 
 
 def _answer(request: Request) -> Answer:

@@ -8,6 +8,7 @@ many others are silent. Who does not ask within seconds, or does not read the an
 
 import asyncio
 import logging
+import os
 import socket
 import struct
 import threading
@@ -22,6 +23,7 @@ from splitter.report.certificate import Certificate
 
 logger = logging.getLogger("splitter.serving")
 
+LOOPBACK: Final = "127.0.0.1"
 _HEAD_BYTES: Final = 16 * 1024
 # Connections that nobody has looked at yet; beyond it a kubelet's would wait for a second.
 _BACKLOG: Final = 1024
@@ -61,15 +63,30 @@ class Limits:
 Answering = Callable[[Request], Answer]
 
 
+def default_address(environment: Mapping[str, str] = os.environ) -> str:
+    """Return all addresses in a pod, which the kubelet and Prometheus ask from outside; else loopback.
+
+    The kubelet sets this variable in each container.
+    """
+    return "0.0.0.0" if "KUBERNETES_SERVICE_HOST" in environment else LOOPBACK  # noqa: S104
+
+
 def listen(
-    name: str, port: int, answering: Answering, limits: Limits | None = None, tls: Certificate | None = None
+    name: str,
+    port: int,
+    answering: Answering,
+    limits: Limits | None = None,
+    tls: Certificate | None = None,
+    *,
+    address: str = LOOPBACK,
 ) -> int:
     """Answer in a thread that ends with the process; return the port (0: any).
 
-    With `tls` over TLS only. Raises OSError when the port is taken or the certificate cannot be read.
+    With `tls` over TLS only. `address`: of IPv4 or IPv6. Raises OSError when the port is taken, the address
+    is not one of this host or the certificate cannot be read.
     """
-    # The kubelet and Prometheus ask from outside the pod.
-    listening = socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.create_server((address, port), family=family, backlog=_BACKLOG)
     server = _Server(answering, limits or Limits(), tls)
     work = server.run(listening)
     threading.Thread(target=asyncio.run, args=(work,), name=name, daemon=True).start()

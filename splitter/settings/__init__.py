@@ -6,6 +6,7 @@ a workload's owner decides is an annotation. `docs/reference/settings.md` is wri
 
 import re
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -185,6 +186,11 @@ class Settings(BaseModel):
     )
     http_port: int = Field(default=8080, ge=0, le=65535, description="Port of /healthz, /readyz; 0: none.")
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="Port of /metrics; 0: none.")
+    listen_address: str = Field(
+        default="",
+        description="IP address of both ports; empty: 0.0.0.0 in a pod, 127.0.0.1 elsewhere."
+        " If pods have IPv6 addresses only: `::`.",
+    )
     metrics_tls: Path | None = Field(
         default=None, description="Folder with tls.crt and tls.key: metrics over TLS, read anew on change."
     )
@@ -222,6 +228,14 @@ class Settings(BaseModel):
         if not re.fullmatch(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?", value):
             raise ValueError(f'{quoted(value)} names no namespace. Write for example "splitter-system"')
         return value
+
+    @field_validator("listen_address")
+    @classmethod
+    def _is_ip_address(cls, value: str) -> str:
+        try:
+            return str(ip_address(value)) if value else ""
+        except ValueError as error:
+            raise ValueError(f'{quoted(value)} is no IP address. Write for example "127.0.0.1"') from error
 
     @field_validator("relief")
     @classmethod

@@ -14,7 +14,7 @@ import pytest
 
 from splitter.report import scrapes
 from splitter.report.health import Check, Health, serve
-from splitter.report.serving import Answer, Limits, Request, listen
+from splitter.report.serving import Answer, Limits, Request, default_address, listen
 
 CROWD = 400
 DEADLINE_S = 10.0
@@ -196,10 +196,33 @@ class TestRequests:
             assert answer.startswith(b"HTTP/1.1 500")
             assert b"hunter2" not in answer
 
+    def test_who_may_ask(self) -> None:
+        """Only this machine, unless another address is given."""
+        own, all_of_them = listen("test", 0, echo), listen("test", 0, echo, address="0.0.0.0")  # noqa: S104
+        for port, is_heard in ((own, False), (all_of_them, True)):
+            assert said(port, b"GET / HTTP/1.1\r\n\r\n").endswith(b"/ []")
+            # Another address of this machine, as the kubelet and Prometheus use the pod's.
+            with socket.socket() as other:
+                assert (other.connect_ex(("127.0.0.2", port)) == 0) is is_heard
+
+    def test_ipv6(self) -> None:
+        """An address of IPv6 is listened on as one."""
+        port = listen("test", 0, echo, address="::1")
+        with socket.create_connection(("::1", port), timeout=DEADLINE_S) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert rest(connection).endswith(b"/ []")
+
     def test_a_port_that_is_taken(self) -> None:
         """Whoever listens there already is heard of at once."""
         with pytest.raises(OSError, match="in use"):
             listen("test", listen("test", 0, echo), echo)
+
+
+class TestAddress:
+    def test_all_in_a_pod_and_loopback_elsewhere(self) -> None:
+        """The kubelet and Prometheus ask from outside the pod; on a laptop only its user does."""
+        assert default_address({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) == "0.0.0.0"  # noqa: S104
+        assert default_address({}) == "127.0.0.1"
 
 
 class TestMetrics:

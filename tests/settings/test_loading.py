@@ -191,6 +191,11 @@ class TestMessages:
                 "shop,kube-system",
                 "watch_namespaces and excluded_namespaces both name kube-system. Take it out of one of them.",
             ),
+            (
+                "LISTEN_ADDRESS",
+                "localhost",
+                'SPLITTER_LISTEN_ADDRESS: "localhost" is no IP address. Write for example "127.0.0.1".',
+            ),
         ],
     )
     def test_environment(self, name: str, value: str, sentence: str) -> None:
