@@ -8,7 +8,6 @@ decides nothing; `controlplane`, `fleet`, `real`, `provisioner`, `karpenter` and
 """
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import get_args
 
 from splitter.sandbox import build, preflight
 from splitter.sandbox.controlplane import Sandbox
+from splitter.sandbox.credentials import write_private
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.machines import Pool
 from splitter.sandbox.provisioner import Provisioner
@@ -124,9 +124,7 @@ def _run(
             _tell(f"{', '.join(sandbox.real.add(pool, count))} run containers")
         try:
             if kubeconfig_out:
-                shutil.copy(
-                    sandbox.kubeconfig, kubeconfig_out
-                )  # keeps the file's mode: readable by its owner only
+                write_private(kubeconfig_out, sandbox.kubeconfig.read_text())
             sys.stdout.write(f"{kubeconfig_out or sandbox.kubeconfig}\n")
             sys.stdout.flush()
             _tell(f"logs in {sandbox.logs}; Ctrl-C ends it")

@@ -6,6 +6,7 @@ only on loopback, and die with it.
 """
 
 import base64
+import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,9 +30,13 @@ _USERS: Mapping[str, tuple[str, ...]] = {
 
 
 def write_private(path: Path, text: str) -> Path:
-    """Write `text` to a file that only its owner can read, and return the path."""
-    path.touch(mode=0o600)
-    path.write_text(text)
+    """Write `text` to a file that only its owner can read, and return the path.
+
+    The file is always a new one: another user may have opened one of that name, or put a link there.
+    """
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        opened.write(text)
     return path
 
 

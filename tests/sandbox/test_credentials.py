@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox.credentials import is_whole
+from splitter.sandbox.credentials import is_whole, write_private
 
 WHOLE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
@@ -28,3 +28,18 @@ def test_one_that_is_being_written_is_waited_for(tmp_path: Path, length: int) ->
     file = tmp_path / "apiserver.crt"
     file.write_text(WHOLE[:length])
     assert not is_whole(file)
+
+
+def test_a_secret_is_never_readable_by_others(tmp_path: Path) -> None:
+    """Neither through the file that had the name before, nor through a link that leads elsewhere."""
+    file, elsewhere = tmp_path / "kubeconfig", tmp_path / "elsewhere"
+    file.touch(mode=0o644)
+    with file.open() as opened_before:
+        write_private(file, "token")
+        assert opened_before.read() == ""
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("token", 0o600)
+    elsewhere.write_text("")
+    file.unlink()
+    file.symlink_to(elsewhere)
+    write_private(file, "token")
+    assert (elsewhere.read_text(), file.read_text(), file.is_symlink()) == ("", "token", False)

@@ -1,7 +1,9 @@
 """`python -m splitter.sandbox` understands what a person asks for."""
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -25,6 +27,33 @@ class TestNodes:
             argparse.ArgumentTypeError, match=f"'{text}' is not POOL=COUNT; write for instance"
         ):
             parse_nodes(text)
+
+
+class TestKubeconfig:
+    """The option `--kubeconfig-out`."""
+
+    def test_is_private_from_its_first_byte(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Another user who has opened a file of that name before reads nothing; it goes with the sandbox."""
+        inner, out = tmp_path / "inner", tmp_path / "out"
+        inner.write_text("token")
+        out.touch(mode=0o644)
+        seen: list[tuple[str, int]] = []
+
+        def check() -> None:
+            seen.append((out.read_text(), out.stat().st_mode & 0o777))
+            raise KeyboardInterrupt
+
+        sandbox = Mock(kubeconfig=inner, logs=tmp_path, check=check)
+        monkeypatch.setattr("splitter.sandbox.__main__.Sandbox.start", lambda **_: nullcontext(sandbox))
+        monkeypatch.setattr("splitter.sandbox.__main__.Provisioner", lambda _: nullcontext())
+        with out.open() as opened_before:
+            assert main(["--nodes", "", "--kubeconfig-out", str(out)]) == 0
+            assert opened_before.read() == ""
+        assert seen == [("token", 0o600)]
+        assert not out.exists()
+        assert capsys.readouterr().out == f"{out}\n"
 
 
 class TestCheck:
