@@ -66,7 +66,7 @@ class Guard:
         origin = headers.get("Origin")
         if origin is not None and origin not in {f"http://{host}" for host in hosts}:
             return Refused(HTTPStatus.FORBIDDEN, "another page may not read this one")
-        if not hmac.compare_digest(path.split("/", 2)[1].encode(), self.token.encode()):
+        if not hmac.compare_digest(f"{path}/".split("/", 2)[1].encode(), self.token.encode()):
             return Refused(
                 HTTPStatus.FORBIDDEN,
                 "the address is not complete: copy the whole one that `splitter dashboard` has printed",

@@ -11,10 +11,12 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.typedefs import Handler
 
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
@@ -55,20 +57,50 @@ async def serve(model: Model, views: Views, simulator: Simulator, port: int = 0)
 
     Raises OSError where the port is taken.
     """
+    loop = asyncio.get_running_loop()
     listening = socket.create_server((HOST, port), backlog=64)
     guard = Guard(int(listening.getsockname()[1]))
     page = _Page(model, views, simulator)
     application = web.Application(middlewares=[_guarded(guard)])
+    application.on_response_prepare.append(_protect)
     application.add_routes(page.routes(f"/{guard.token}"))
     # A handler ends when its browser is gone, in the middle of a plan too.
-    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
+    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.5)
     await runner.setup()
-    await web.SockSite(runner, listening).start()
+    options: dict[str, Any] = {"manager": runner.server, "loop": loop, "access_log": None}
+    accepting = await loop.create_server(partial(_Connection, **options), sock=listening)
     try:
         yield Served(guard.address, guard)
     finally:
         page.end()
+        accepting.close()
         await runner.cleanup()
+
+
+class _Connection(web.RequestHandler):
+    """A connection. aiohttp alone would repeat what is no request, in the log, with a traceback."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = HTTPStatus.INTERNAL_SERVER_ERROR,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what no handler has answered: a bug, or bytes that are no request or are too many."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        is_long = isinstance(exc, LineTooLong) or "Too many headers" in exc.message
+        known = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if is_long else HTTPStatus.BAD_REQUEST
+        answer = web.Response(status=known, text=known.phrase, headers=HEADERS)
+        answer.force_close()
+        return answer
+
+
+async def _protect(_: web.Request, answer: web.StreamResponse) -> None:
+    answer.headers.update(HEADERS)
 
 
 def _guarded(guard: Guard) -> Any:  # noqa: ANN401 - aiohttp's own kind of function
@@ -77,20 +109,15 @@ def _guarded(guard: Guard) -> Any:  # noqa: ANN401 - aiohttp's own kind of funct
         refused = guard.refusal(request.method, request.path, request.headers)
         if refused is not None:
             allow = {"Allow": "GET, HEAD"} if refused.status == HTTPStatus.METHOD_NOT_ALLOWED else {}
-            return web.Response(status=refused.status, text=refused.message, headers={**HEADERS, **allow})
+            return web.Response(status=refused.status, text=refused.message, headers=allow)
         try:
-            answer = await handler(request)
+            return await handler(request)
         except web.HTTPException as error:
-            return web.Response(
-                status=error.status, text=error.text or HTTPStatus(error.status).phrase, headers=HEADERS
-            )
+            return web.Response(status=error.status, text=error.text or HTTPStatus(error.status).phrase)
         except Exception:
             logger.exception("a request could not be answered, this is a bug of splitter's")
             complaint = "this could not be shown; the terminal of `splitter dashboard` says why"
-            return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text=complaint, headers=HEADERS)
-        if not answer.prepared:
-            answer.headers.update(HEADERS)
-        return answer
+            return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text=complaint)
 
     return look
 
@@ -186,7 +213,7 @@ class _Page:
         if task is not None:
             self._streams.add(task)
         try:
-            response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
             await response.prepare(request)
             with self._model.listened() as changed:
                 async for name, message, change in stream.messages(changed):

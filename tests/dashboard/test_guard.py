@@ -45,7 +45,8 @@ class TestGuard:
         assert refused.status == 403
 
     @pytest.mark.parametrize(
-        "path", ["/", "/a-toke/", "/a-tokenn/", "/A-TOKEN/", "//a-token/", "/static/page.js", "/ä-token/"]
+        "path",
+        ["/", "/a-toke/", "/a-tokenn/", "/A-TOKEN/", "//a-token/", "/static/page.js", "/ä-token/", "", "*"],
     )
     def test_refuses_without_the_token(self, path: str) -> None:
         """The first part of the path is the token; the refusal does not say what it is."""

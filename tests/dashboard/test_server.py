@@ -258,6 +258,51 @@ class TestSecurity:
         assert "this is a bug of splitter's" in caplog.text
 
 
+class TestWhatIsNoRequest:
+    """Any local user may send anything: the terminal of `splitter dashboard` shows none of it."""
+
+    LONG = "a" * 9000
+
+    @pytest.mark.parametrize(
+        ("head", "status"),
+        [
+            ("GET {path} HTTP/1.1\r\nHost: {host}\r\nX: {long}\r\n", 431),
+            ("GET {path} HTTP/1.1\r\nHost: {host}\r\n{long}: x\r\n", 431),
+            ("GET {path}?{long} HTTP/1.1\r\nHost: {host}\r\n", 431),
+            ("GET {path} HTTP/1.1\r\nHost: {host}\r\n" + "X: y\r\n" * 500, 431),
+            ("GET {path} HTTP/1.1\r\nHost: {host}\r\nHost: evil\r\n", 400),
+            ("GET {path} HTTP/1.1\r\nHost: {host}\r\nno header\r\n", 400),
+            ("GET {path} HTTP/9\r\nHost: {host}\r\n", 400),
+            ("\x1b[31mGET {path} HTTP/1.1\r\nHost: {host}\r\n", 400),
+            ("GET http:// HTTP/1.1\r\nHost: {host}\r\n", 400),
+            ("GET http://[ HTTP/1.1\r\nHost: {host}\r\n", 400),
+            ("GET * HTTP/1.1\r\nHost: {host}\r\n", 400),
+            ("GET x HTTP/1.1\r\nHost: {host}\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n", 400),
+            ("GET /{path} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+            ("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n", 405),
+            ("POST {path} HTTP/1.1\r\nHost: {host}\r\nExpect: other\r\n", 417),
+        ],
+        ids=range(16),
+    )
+    async def test_is_refused_without_a_word(
+        self, head: str, status: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The answer repeats nothing of it, and has the same protection as every other."""
+        async with shown(small()) as it:
+            _, _, host, path = it.address.split("/", 3)
+            reader, writer = await asyncio.open_connection("127.0.0.1", it.served.guard.port)
+            with caplog.at_level("INFO"):
+                writer.write(head.format(path=f"/{path}", host=host, long=self.LONG).encode() + b"\r\n")
+                async with asyncio.timeout(DEADLINE_S):
+                    answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+            writer.close()
+        assert int(answer.split()[1]) == status
+        assert not caplog.records
+        for name, value in HEADERS.items():
+            assert f"{name}: {value}\r\n" in answer
+
+
 class TestStreams:
     """What changes is sent, and nothing else."""
 
