@@ -49,9 +49,9 @@ class Rule:
         )
 
 
-def rules() -> list[Rule]:
-    """Return every rule, in the order of the file."""
-    text = bundled_path("manifests/rbac.yaml").read_text(encoding="utf-8")
+def rules(file: str = "rbac.yaml") -> list[Rule]:
+    """Return every rule of one of the manifests, in the order of the file."""
+    text = bundled_path(f"manifests/{file}").read_text(encoding="utf-8")
     return [rule for document in re.split(r"(?m)^---$", text) for rule in _of(document)]
 
 

@@ -42,6 +42,18 @@ class TestKustomization:
         assert there == named | BY_HAND
 
 
+class TestAggregatedRoles:
+    def test_let_users_write_nothing(self) -> None:
+        """Kubernetes' roles contain each other (view, edit, admin), so each rule is added once."""
+        view, edit = objects("aggregated-roles.yaml")
+        for role, word in ((view, "view"), (edit, "edit")):
+            labels = {name for name in role["metadata"]["labels"] if "aggregate" in name}
+            assert labels == {f"rbac.authorization.k8s.io/aggregate-to-{word}"}
+        ours = [raw["spec"]["names"]["plural"] for raw in objects("crd.yaml")]
+        for role, verbs in ((view, ["get", "list", "watch"]), (edit, ["delete"])):
+            assert role["rules"] == [{"apiGroups": ["splitter.io"], "resources": ours, "verbs": verbs}]
+
+
 class TestSelectors:
     def test_pick_the_controller(self, template: Json) -> None:
         """Deployment, budget, network policy and both spreads select the pods that there are."""

@@ -1,6 +1,7 @@
 """docs/reference/rbac.md says what manifests/rbac.yaml gives, rule by rule, in the words of its comments."""
 
 import os
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from rbac import Rule, rules
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rbac.md"
+AGGREGATED = rules("aggregated-roles.yaml")
 HEAD = """\
 # Rights
 
@@ -31,6 +33,14 @@ pod can mount what it names: say so to whoever approves this.
 - **The Helm chart** gives the same, and, while `helm uninstall` runs, to an account of its own
   (`splitter-uninstall`): list and patch Deployments, list Splits.
 """
+USERS = """\
+## Rights of users
+
+`manifests/aggregated-roles.yaml` adds these to Kubernetes' own ClusterRoles: those of `splitter-view` to
+`view`, `edit` and `admin`, those of `splitter-edit` to `edit` and `admin`. A user who has one of these in a
+namespace needs no role of splitter's to read, or to delete, its Splits. splitter does not need them: leave
+the file out if you give these rights by roles of your own.
+"""
 
 
 def heading(rule: Rule) -> str:
@@ -47,10 +57,13 @@ def row(rule: Rule) -> str:
 
 def reference() -> str:
     """Return the whole page."""
-    parts = [HEAD]
-    for title, one in groupby(rules(), heading):
-        parts += [title, "", "| on | may | why |", "|---|---|---|", *map(row, one), ""]
-    return "\n".join(parts)
+    return "\n".join([HEAD, *tables(rules()), USERS, *tables(AGGREGATED)])
+
+
+def tables(those: list[Rule]) -> Iterator[str]:
+    """Yield the lines of the table of each role."""
+    for title, one in groupby(those, heading):
+        yield from (title, "", "| on | may | why |", "|---|---|---|", *map(row, one), "")
 
 
 class TestReference:
@@ -60,7 +73,9 @@ class TestReference:
             REFERENCE.write_text(reference(), encoding="utf-8")
         assert REFERENCE.read_text(encoding="utf-8") == reference()
 
-    @pytest.mark.parametrize("rule", rules(), ids=lambda rule: f"{rule.role}-{rule.resources[0]}")
+    @pytest.mark.parametrize(
+        "rule", [*rules(), *AGGREGATED], ids=lambda rule: f"{rule.role}-{rule.resources[0]}"
+    )
     def test_each_rule_says_why(self, rule: Rule) -> None:
         """No rule is without a comment, and none gives everything."""
         assert len(rule.comment) > 20

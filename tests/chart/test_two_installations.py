@@ -61,6 +61,7 @@ class TestTwoInstallations:
             for kind, space, name in second
         }
         assert sorted({name for _, _, name in named - there}) == [
+            "-edit",
             "-ignored-keys",
             "-keep-controller",
             "-keep-crd",
@@ -68,6 +69,7 @@ class TestTwoInstallations:
             "-placeholder",
             "-placement",
             "-uninstall-crd",
+            "-view",
             "-wrong-values",
             "placements..io",
             "splits..io",

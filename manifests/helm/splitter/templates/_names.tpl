@@ -41,7 +41,7 @@
 
 {{/* What a cluster has once, whoever installed it: its names are fixed, and the second installation goes without. */}}
 {{- define "splitter.sharedNames" -}}
-["splits.splitter.io", "placements.splitter.io", "splitter-placeholder", "splitter-placement", "splitter-wrong-values", "splitter-ignored-keys", "splitter-notices", "splitter-keep-crd"]
+["splits.splitter.io", "placements.splitter.io", "splitter-placeholder", "splitter-placement", "splitter-wrong-values", "splitter-ignored-keys", "splitter-notices", "splitter-keep-crd", "splitter-view", "splitter-edit"]
 {{- end }}
 
 {{/*
