@@ -1,5 +1,5 @@
-# tests/test_dockerfile.py runs the steps of the first stage in CI, without an engine. To pin the base by digest:
-# docker build --build-arg PYTHON=3.13-slim@sha256:... .
+# tests/test_dockerfile.py runs the steps of the first stage in CI, without an engine. Releases are built on a base with a
+# digest, which .ci/base prints: docker build --build-arg PYTHON="$(.ci/base Dockerfile)" .
 ARG PYTHON=3.13-slim
 
 FROM python:${PYTHON} AS build
@@ -20,7 +20,9 @@ RUN ["pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", "/dist"
 RUN ["pip", "--python", "/opt/splitter/bin/python", "install", "--no-cache-dir", "--no-deps", "--no-index", "--find-links", "/dist", "splitter"]
 
 FROM python:${PYTHON}
+ARG PYTHON
 LABEL org.opencontainers.image.title="splitter" org.opencontainers.image.licenses="Apache-2.0"
+LABEL org.opencontainers.image.base.name="docker.io/library/python:${PYTHON}"
 # What the base brings to install more with is not needed to run.
 RUN ["python", "-m", "pip", "uninstall", "--yes", "--quiet", "--root-user-action", "ignore", "pip"]
 COPY --from=build /opt/splitter /opt/splitter

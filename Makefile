@@ -75,8 +75,9 @@ lock: $(READY) ## Pin the dependencies of pyproject.toml again (PACKAGES="a b": 
 	$(BIN)/uv pip compile --quiet pyproject.toml $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements.lock
 	$(BIN)/uv pip compile --quiet --group build $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements-build.lock
 
-# Works on any platform and any Python >= 3.11, names no registry; the other locks are parts of the dev lock.
-LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+# Works on any platform and any Python >= 3.11, names no registry; the other locks are parts of the dev lock. Nothing is
+# built: that would run code of packages which nobody has looked at yet.
+LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-build
 LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-package $(package))
 
 

@@ -60,11 +60,16 @@ class TestRules:
     """What hadolint and the benchmarks of the field ask for."""
 
     def test_base(self) -> None:
-        """Both stages stand on one base, slim, with a version, of a Python that splitter supports."""
-        [argument] = only("ARG")
-        match = re.fullmatch(r"PYTHON=3\.(\d+)-slim", argument.rest)
+        """Both stages have one base, slim, of a version that splitter supports; a label says which."""
+        argument, repeated = only("ARG")
+        match = re.fullmatch(r"PYTHON=3\.(\d+)-slim(@sha256:[0-9a-f]{64})?", argument.rest)
         assert match
         assert [step.rest for step in only("FROM")] == ["python:${PYTHON} AS build", "python:${PYTHON}"]
+        assert (repeated.stage, repeated.rest) == (1, "PYTHON")
+        assert (
+            only("LABEL")[-1].rest
+            == 'org.opencontainers.image.base.name="docker.io/library/python:${PYTHON}"'
+        )
         oldest = re.search(r'requires-python = ">=3\.(\d+)"', (ROOT / "pyproject.toml").read_text("utf-8"))
         assert oldest
         assert int(match[1]) >= int(oldest[1])

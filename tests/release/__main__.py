@@ -1,6 +1,7 @@
 """`make release` and `make dist`: a version is committed, tagged and built; nothing is pushed.
 
-`tag` and `notes` are for the release workflow: does a tag say what the tree says, and what changed in it.
+`tag`, `scan` and `notes` are for workflows: does a tag say what the tree says, has the image known weaknesses
+that have a fix, and what changed in a version.
 """
 
 import argparse
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from release import changelog, cutting, versions
+from release import changelog, cutting, scanning, versions
 from release.artifacts import IMAGE
 from release.errors import ReleaseError
 from release.repository import Repository
@@ -39,6 +40,16 @@ def _obey(repository: Repository, chosen: argparse.Namespace) -> None:
                 raise ReleaseError(
                     f"The tag is {chosen.name}, and this tree is {tag}: tag the commit of the release."
                 )
+        case "scan":
+            if not chosen.report.exists():
+                raise ReleaseError(
+                    f"there is no {chosen.report}: the scanner has failed, or found no package."
+                )
+            weaknesses = scanning.findings(chosen.report.read_text(encoding="utf-8"))
+            for finding in weaknesses:
+                if not finding.fixed_in:
+                    _say(str(finding))
+            scanning.judge(weaknesses)
         case _:
             text = (repository.root / changelog.FILE).read_text(encoding="utf-8")
             _say(changelog.section(text, str(versions.current(repository.root))))
@@ -61,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
         )
     tag = what.add_parser("tag", help="fail unless a tag is that of this tree's version")
     tag.add_argument("name")
+    scan = what.add_parser("scan", help="fail for known weaknesses of the image that have a fix")
+    scan.add_argument("report", type=Path, help="what osv-scanner has written, in JSON")
     what.add_parser("notes", help="print what the change log says of this tree's version")
     return parser
 

@@ -5,7 +5,7 @@ may break and still work.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -14,6 +14,7 @@ Json = dict[Any, Any]
 LONGEST_MIN = 120
 # They run in the name of the repository on what a stranger wrote.
 _FOREIGN = {"pull_request_target", "workflow_run", "issue_comment", "issues"}
+_OUTSIDE = "${{ runner.temp }}/"
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _SECRET = re.compile(r"\bsecrets\b(?!\.GITHUB_TOKEN\b)")
 _PINNED = re.compile(r"[\w.-]+(?:/[\w.-]+)+@[0-9a-f]{40}")
@@ -64,6 +65,16 @@ def _of_job(name: str, workflow: Json) -> Iterator[str]:
             yield f"{name} has an expression in a command: hand it over in env"
         if step.get("uses", "").startswith("actions/github-script@"):
             yield f"{name} has a script in a string"
+    yield from _of_artifacts(name, job.get("steps", ()))
+
+
+def _of_artifacts(name: str, steps: Iterable[Json]) -> Iterator[str]:
+    """Yield what lets another job write into a checkout: its hooks run with the rights of this job."""
+    used = [(step.get("uses", "").partition("@")[0], step.get("with", {})) for step in steps]
+    if "actions/checkout" in dict(used):
+        for action, given in used:
+            if action == "actions/download-artifact" and not given.get("path", "").startswith(_OUTSIDE):
+                yield f"{name} unpacks an artifact into its checkout: give it a path in runner.temp"
 
 
 def _uses(workflow: Json) -> Iterator[str]:
