@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import kubernetes.client
 import urllib3
 
+from splitter.sandbox.credentials import kubelet
 from splitter.sandbox.errors import ApiError, SandboxError
 
 JsonObject = dict[str, Any]
@@ -43,7 +44,8 @@ class Api:
     Every method raises ApiError when the server refuses and SandboxError when it does not answer.
     """
 
-    def __init__(self, url: str, ca_file: Path, token: str) -> None:
+    def __init__(self, url: str, ca_file: Path, token: str, *, kubelet_of: str = "") -> None:
+        """Connect; `kubelet_of` a node: as its kubelet, by the right to impersonate that the token has."""
         configuration: Any = kubernetes.client.Configuration()
         configuration.host = url
         configuration.ssl_ca_cert = str(ca_file)
@@ -55,6 +57,9 @@ class Api:
         self.client: kubernetes.client.ApiClient = make_client(configuration)
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        if kubelet_of:
+            user, group = kubelet(kubelet_of)
+            self._headers |= {"Impersonate-User": user, "Impersonate-Group": group}
 
     def request(
         self,

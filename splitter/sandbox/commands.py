@@ -130,7 +130,9 @@ def kube_apiserver(programs: Programs, layout: Layout, at_once: int | None = Non
         "--permit-port-sharing=true",
         f"--cert-dir={layout.certificates}",
         f"--token-auth-file={layout.token_file}",
-        "--authorization-mode=RBAC",
+        # As in real clusters: the authorizer lets a kubelet patch every Node, the plugin keeps it to its own.
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={layout.signing_key}",
         f"--service-account-signing-key-file={layout.signing_key}",

@@ -156,6 +156,7 @@ class Sandbox:
                 layout.kubeconfig(user), url=layout.url, ca_file=layout.ca_file, user=user, token=token
             )
         self._apiserver_port, self._real_nodes_token = layout.apiserver_port, tokens["real-nodes"]
+        self._admin_token = tokens["admin"]
         self.kubeconfig = layout.kubeconfig("admin")
         self._ca_file = layout.ca_file
         self._until("the API server", self._api_is_ready)
@@ -310,6 +311,10 @@ class Sandbox:
             token=answer["status"]["token"],
             namespace=namespace,
         )
+
+    def as_kubelet(self, node: str) -> Api:
+        """Return a connection as the kubelet of a node: it may change its own Node, and no other."""
+        return Api(self.url, self._ca_file, self._admin_token, kubelet_of=node)
 
     def keep_logs(self) -> None:
         """Keep the logs after the end; for a test that failed."""

@@ -51,6 +51,11 @@ def is_whole(certificate: Path) -> bool:
         return False
 
 
+def kubelet(node: str) -> tuple[str, str]:
+    """Return the user and the group as which the API server knows the kubelet of a node."""
+    return f"system:node:{node}", "system:nodes"
+
+
 def make_tokens(token_file: Path) -> dict[str, str]:
     """Write the API server's --token-auth-file and return the token of each user."""
     tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
@@ -68,21 +73,27 @@ def write_kubeconfig(
     token: str,
     namespace: str = "default",
     called: str = "",
+    kubelet_of: str = "",
 ) -> Path:
     """Write a kubeconfig that carries all it needs in itself, and return its path.
 
-    `called`: the name in the server's certificate, where `url` has another.
+    `called`: the name in the server's certificate, where `url` has another. `kubelet_of`: a node, as whose
+    kubelet the user acts, by the right to impersonate that the token has.
     """
     certificate = base64.b64encode(ca_file.read_bytes()).decode()
     cluster = {"server": url, "certificate-authority-data": certificate}
     if called:
         cluster["tls-server-name"] = called
+    credential: dict[str, object] = {"token": token}
+    if kubelet_of:
+        credential["as"], group = kubelet(kubelet_of)
+        credential["as-groups"] = [group]
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": CONTEXT,
         "clusters": [{"name": CONTEXT, "cluster": cluster}],
-        "users": [{"name": user, "user": {"token": token}}],
+        "users": [{"name": user, "user": credential}],
         "contexts": [
             {"name": CONTEXT, "context": {"cluster": CONTEXT, "user": user, "namespace": namespace}}
         ],

@@ -63,6 +63,21 @@ class TestServing:
         )
         assert "Forbidden" in _kubectl_as(sandbox, kubeconfig, "get", "secrets")
 
+    def test_a_kubelet_changes_its_own_node_only(self, sandbox: Sandbox) -> None:
+        """As in a real cluster: the Node authorizer lets it patch any Node, NodeRestriction its own alone."""
+        mine, other = sandbox.fleet.add("spot", 2)
+        kubelet = sandbox.as_kubelet(mine)
+        attributes = {"verb": "patch", "resource": "nodes", "name": other}
+        review = {"spec": {"resourceAttributes": attributes}}
+        answer = kubelet.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        assert answer["status"]["allowed"]
+        labelled = {"metadata": {"labels": {"a": "b"}}}
+        kubelet.patch(f"/api/v1/nodes/{mine}", labelled)
+        tainted = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
+        for node, change in ((other, labelled), (other, tainted), (mine, tainted)):
+            with pytest.raises(ApiError, match="is not allowed to modify"):
+                kubelet.patch(f"/api/v1/nodes/{node}", change)
+
 
 def _kubectl_as(sandbox: Sandbox, kubeconfig: Path, *arguments: str) -> str:
     try:

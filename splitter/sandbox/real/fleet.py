@@ -229,14 +229,16 @@ class RealFleet(Nodes):
             (home / path).write_text(content)
         shutil.copyfile(self._ca_file, home / "ca.crt")
         credentials.write_private(home / "token", self._token)
-        credentials.write_kubeconfig(
-            home / "kubeconfig",
-            url=API_URL,
-            ca_file=self._ca_file,
-            user="real-nodes",
-            token=self._token,
-            called=LOOPBACK,
-        )
+        for of, kubelet_of in (("kubelet", name), ("kube-proxy", "")):
+            credentials.write_kubeconfig(
+                home / f"{of}.kubeconfig",
+                url=API_URL,
+                ca_file=self._ca_file,
+                user="real-nodes",
+                token=self._token,
+                called=LOOPBACK,
+                kubelet_of=kubelet_of,
+            )
         command = ["sh", str(_SCRIPT), str(self._world.programs), str(home), *machine.arguments()]
         child = self._world.run(name, command, log=home / "machine.log")
         with self._lock:

@@ -76,7 +76,7 @@ class Machine:
         return [self.name, self.address, str(PREFIX), GATEWAY, self.pods]
 
     def files(self) -> dict[str, str]:
-        """Return the content of each of its files by path, except the kubeconfig, which holds a secret."""
+        """Return the content of each of its files by path, except the kubeconfigs, which hold a secret."""
         return {
             "labels": ",".join(f"{key}={value}" for key, value in self.labels.items()),
             "containerd.toml": _CONTAINERD.format(socket=_SOCKET, pause=images.PAUSE),
@@ -132,7 +132,7 @@ class Machine:
             "kind": "KubeProxyConfiguration",
             "mode": "nftables",
             "hostnameOverride": self.name,
-            "clientConnection": {"kubeconfig": "kubeconfig"},
+            "clientConnection": {"kubeconfig": "kube-proxy.kubeconfig"},
             "clusterCIDR": PODS,
             # The kernel's limits are this machine's, and not ours to change.
             "conntrack": {

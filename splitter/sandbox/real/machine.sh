@@ -48,7 +48,7 @@ logind -bus bus >logind.log 2>&1 &
 export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/machine/bus
 until [ -S bus ]; do sleep 0.05; done
 while :; do # as systemd does; its file may have changed meanwhile
-  kubelet --config kubelet.yaml --kubeconfig kubeconfig --hostname-override "$name" --node-ip "$address" \
+  kubelet --config kubelet.yaml --kubeconfig kubelet.kubeconfig --hostname-override "$name" --node-ip "$address" \
     --node-labels "$(cat labels)" --root-dir /var/lib/kubelet --cert-dir /var/lib/kubelet/pki || sleep 0.2
 done >kubelet.log 2>&1 &
 kube-proxy --config kube-proxy.yaml >kube-proxy.log 2>&1 &
