@@ -226,7 +226,7 @@ pictures: $(READY) ## Write the pictures of the page anew, into docs/assets (nee
 
 .PHONY: admission
 admission: $(READY) ## Write manifests/admission anew, where it is made of splitter's tables
-	for what in annotations placement; do $(BIN)/splitter admission $$what > manifests/admission/$$what.yaml; done
+	for what in annotations notices placement; do $(BIN)/splitter admission $$what > manifests/admission/$$what.yaml; done
 
 .PHONY: generated
 generated: admission ## Write anew what is made of tables in the code: pages, parts of the CRD, admission policies

@@ -6,6 +6,7 @@ splitter's own account may do, what keeps the CRD) is written by hand beside the
 """
 
 from splitter.admission.annotations import annotation_policies
+from splitter.admission.notices import notices_policy
 from splitter.admission.placement import placement_policy
 
-__all__ = ["annotation_policies", "placement_policy"]
+__all__ = ["annotation_policies", "notices_policy", "placement_policy"]

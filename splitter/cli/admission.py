@@ -13,9 +13,10 @@ from typing import assert_never
 import typer
 import yaml
 
-from splitter.admission import annotation_policies, placement_policy
+from splitter.admission import annotation_policies, notices_policy, placement_policy
 from splitter.assembly import node_presets_of
 from splitter.cli.dialect import Dumper
+from splitter.core.nodes.believed_events import BELIEVED
 from splitter.settings import Settings
 from splitter.settings.loading import load_settings
 
@@ -25,6 +26,13 @@ Says at `kubectl apply` what is wrong with a label or an annotation of splitter'
 controller would say it. Looks only at what changes; lets everything pass when it cannot judge.
 Warnings only: kubectl patch validatingadmissionpolicybinding splitter-wrong-values --type=merge \\
   -p '{"spec":{"validationActions":["Warn"]}}'
+""",
+    "notices": """\
+Optional. splitter believes some Events in the namespace `default`: that a node ends, that Karpenter gets no
+machine. Without this policy it believes every account that may write Events there. With it, only accounts
+that may patch the Node or NodeClaim may write, change or delete such an Event: termination handlers,
+Karpenter, administrators. A kubelet may announce the end of its own Node. The policy ignores other Events.
+kubectl apply -f manifests/admission/notices.yaml
 """,
     "placement": """\
 Splits StatefulSets in placement mode: each new pod of one gets its node affinity by its ordinal. Needs
@@ -39,6 +47,7 @@ class Subject(StrEnum):
     """What policies are about."""
 
     ANNOTATIONS = "annotations"
+    NOTICES = "notices"
     PLACEMENT = "placement"
 
 
@@ -58,6 +67,8 @@ def policies(subject: Subject, settings: Settings) -> list[dict[str, object]]:
     match subject:
         case Subject.ANNOTATIONS:
             return annotation_policies()
+        case Subject.NOTICES:
+            return notices_policy(BELIEVED)
         case Subject.PLACEMENT:
             return placement_policy(node_presets_of(settings))
         case _:

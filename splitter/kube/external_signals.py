@@ -12,19 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Generic, TypeVar
 
+from splitter.core.nodes.believed_events import BELIEVED, BelievedEvents
 from splitter.core.nodes.facts import NodeEvent, NodeState
 from splitter.core.nodes.fit import PodRequest
-from splitter.core.nodes.signals import HINT_EVENTS, NOTICE_EVENTS, TERMINATION_ANNOTATION, stale_at
-from splitter.core.nodes.spot_supply import (
-    INSUFFICIENT_CAPACITY,
-    AutoscalerStatus,
-    Blocked,
-    Claim,
-    spot_blocked,
-)
+from splitter.core.nodes.signals import TERMINATION_ANNOTATION, stale_at
+from splitter.core.nodes.spot_supply import AutoscalerStatus, Blocked, Claim, Refusal, spot_blocked
 from splitter.kube import parse
 from splitter.kube.client import Client
 from splitter.kube.paths import NODE_CLAIMS, ResourcePath, config_maps
@@ -41,6 +35,8 @@ from splitter.kube.watch import Reflector
 
 R = TypeVar("R", bound=Record)
 
+EVENTS_KEPT = 4096
+"""The most Events that are kept of each kind: an account that may write one may write any number."""
 # Karpenter deletes a NodeClaim in the moment in which it says that there was no machine for it.
 _CLAIMS_REMEMBERED = 256
 # Where Events about what has no namespace are.
@@ -57,41 +53,49 @@ class ExternalSignals:
         *,
         node_events: bool = True,
     ) -> None:
-        """Begin without signals; without `node_events`, Events about Nodes are ignored (docs/adr/0035)."""
+        """Begin without signals; without `node_events`, no Event is believed (docs/adr/0035, 0107)."""
         self._node_events = node_events
         self._about_node = about_node
         self._about_capacity = about_capacity
-        self._former_claims: OrderedDict[str, Claim] = OrderedDict()
-        self.events = Indexer(parse.node_event, {"node": lambda record: record.node}, self._event_changed)
+        self._former_claims: OrderedDict[str, ClaimRecord] = OrderedDict()
+        self.events = Indexer(
+            parse.node_event, {"node": lambda record: record.node}, self._event_changed, EVENTS_KEPT
+        )
         self.claims = Indexer(parse.claim, {"node": lambda record: record.node}, self._claim_changed)
-        self.refusals = Indexer(partial(parse.refusal, self._claim_of), {}, self._refusal_changed)
+        self.refusals = Indexer(
+            parse.refusal, {"claim": lambda record: record.claim_uid}, self._refusal_changed, EVENTS_KEPT
+        )
         self.autoscaler = Indexer(parse.autoscaler, {}, self._autoscaler_changed)
 
     def reflectors(self, client: Client, autoscaler_status: str) -> list[Reflector]:
         """Return the reflectors to run; `autoscaler_status` is namespace/name, empty for none."""
-        about_nodes = Reflector(
-            client,
-            _EVENTS,
-            ReasonFilter(self.events, NOTICE_EVENTS | HINT_EVENTS),
-            fields="involvedObject.kind=Node",
-            without="notices are seen in taints and conditions only, which may be seconds later",
-        )
+        stores: Mapping[str, tuple[Indexer[Any], str]] = {
+            "Node": (
+                self.events,
+                "notices are seen in taints and conditions only, which may be seconds later",
+            ),
+            "NodeClaim": (self.refusals, "spot that Karpenter cannot get is covered after the grace only"),
+        }
         reflectors = [
-            *([about_nodes] if self._node_events else []),
             Reflector(
                 client,
                 _EVENTS,
-                ReasonFilter(self.refusals, INSUFFICIENT_CAPACITY),
-                fields="involvedObject.kind=NodeClaim",
-                without="spot that Karpenter cannot get is covered after the grace only",
-            ),
+                EventFilter(indexer, row),
+                fields=f"involvedObject.kind={row.kind}",
+                without=without,
+            )
+            for row in (BELIEVED if self._node_events else ())
+            for indexer, without in (stores[row.kind],)
+        ]
+        reflectors.append(
             Reflector(
                 client,
                 NODE_CLAIMS,
                 self.claims,
-                without="Karpenter's own choices are not told apart from reclaims",
-            ),
-        ]
+                without="Karpenter's own choices are not told apart from reclaims, and spot that it cannot"
+                " get is covered after the grace only",
+            )
+        )
         namespace, _, name = autoscaler_status.partition("/")
         if name:
             reflectors.append(
@@ -140,31 +144,38 @@ class ExternalSignals:
 
     def blocked(self, pod: PodRequest, nodes: Iterable[NodeState], now: datetime) -> Blocked | None:
         """Return why no spot machine can be had for such a replica, if the autoscalers say so."""
-        refusals = (record.refusal for record in self.refusals.values())
+        refused = ((record.at, self._refused(record)) for record in self.refusals.values())
+        refusals = (Refusal(at, claim) for at, claim in refused if claim is not None)
         return spot_blocked(pod, nodes, self._status, refusals, now)
 
     @property
     def _status(self) -> AutoscalerStatus | None:
         return next((record.status for record in self.autoscaler.values()), None)
 
-    def _claim_of(self, uid: str) -> Claim | None:
-        record = self.claims.get("", uid)
-        return record.claim if record is not None else self._former_claims.get(uid)
+    def _refused(self, refusal: RefusalRecord) -> Claim | None:
+        """Return the NodeClaim that an Event is about; None if it was never seen, or has a machine (R10)."""
+        record = self.claims.get("", refusal.claim_uid) or self._former_claims.get(refusal.claim_uid)
+        is_true = record is not None and record.name == refusal.claim_name and not record.launched
+        return record.claim if record is not None and is_true else None
 
     def _event_changed(self, old: NodeEventRecord | None, new: NodeEventRecord | None) -> None:
         if (record := new or old) is not None:
             self._about_node(record.node)
 
     def _claim_changed(self, old: ClaimRecord | None, new: ClaimRecord | None) -> None:
-        if new is None and old is not None:
-            self._former_claims[old.uid] = old.claim
-            if len(self._former_claims) > _CLAIMS_REMEMBERED:
-                self._former_claims.popitem(last=False)
-        elif new is not None and new.node and _cause_of(new) != _cause_of(old):
+        if new is None:
+            if old is not None and old.claim.for_spot and not old.launched:
+                self._former_claims[old.uid] = old
+                if len(self._former_claims) > _CLAIMS_REMEMBERED:
+                    self._former_claims.popitem(last=False)
+            return
+        if new.node and _cause_of(new) != _cause_of(old):
             self._about_node(new.node)
+        if old is None and self.refusals.find("claim", new.uid):
+            self._about_capacity()
 
     def _refusal_changed(self, _: RefusalRecord | None, new: RefusalRecord | None) -> None:
-        if new is not None:
+        if new is not None and self._refused(new) is not None:
             self._about_capacity()  # one that goes was stale long before
 
     def _autoscaler_changed(self, old: AutoscalerRecord | None, new: AutoscalerRecord | None) -> None:
@@ -174,32 +185,36 @@ class ExternalSignals:
             self._about_capacity()
 
 
-class ReasonFilter(Generic[R]):
-    """Lets a store hear of Events with certain reasons only: the API server selects by one at most."""
+class EventFilter(Generic[R]):
+    """Gives a store the Events of one row of the table only: the API server selects by one reason at most.
 
-    def __init__(self, indexer: Indexer[R], reasons: frozenset[str]) -> None:
+    A client can edit an Event. One that no longer belongs to the row is removed from the store.
+    """
+
+    def __init__(self, indexer: Indexer[R], row: BelievedEvents) -> None:
         self._indexer = indexer
-        self._reasons = reasons
+        self._row = row
 
     def read(self, raw: dict[str, Any]) -> Reading[R] | None:
         """Read an object of a list; None when no store wants it."""
-        return self._indexer.read(raw) if self._matters(raw) else None
+        return self._indexer.read(raw) if self._row.says(*parse.event_words(raw)) else None
 
     def replace(self, listed: Iterable[Reading[R] | None], namespace: str | None, version: int) -> None:
         """Take a complete list."""
         self._indexer.replace(filter(None, listed), namespace, version)
 
-    def upsert(self, raw: dict[str, Any]) -> object:
+    def upsert(self, raw: dict[str, Any]) -> None:
         """Take a new or changed object."""
-        return self._indexer.upsert(raw) if self._matters(raw) else None
+        if self._row.says(*parse.event_words(raw)):
+            self._indexer.upsert(raw)
+        else:
+            self.remove(raw)
 
     def remove(self, raw: dict[str, Any]) -> None:
-        """Forget an object."""
-        if self._matters(raw):
+        """Forget an object, if the store has it: the store remembers each removal, and most are of others."""
+        metadata = raw["metadata"]
+        if self._indexer.get(metadata["namespace"], metadata["uid"]) is not None:
             self._indexer.remove(raw)
-
-    def _matters(self, raw: Mapping[str, Any]) -> bool:
-        return parse.event_reason(raw) in self._reasons
 
 
 def _cause_of(claim: ClaimRecord | None) -> tuple[bool, str]:

@@ -13,7 +13,7 @@ from splitter.core.model import Pool, ReplicaSetView, SourceView, Trouble, TwinV
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
 from splitter.core.nodes.fit import MatchExpression, PodRequest, SpreadConstraint
-from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, Refusal
+from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim
 from splitter.core.placeable import Runs
 from splitter.core.split_status import SplitStatus
 from splitter.core.split_status.view import SplitView
@@ -191,7 +191,9 @@ class NodeEventRecord(Record):
 class ClaimRecord(Record):
     """One NodeClaim of Karpenter's."""
 
+    name: str
     node: str
+    launched: bool  # a machine was found for it
     voluntary: bool  # its end is Karpenter's own choice
     consolidates: bool  # Karpenter would give it up for a cheaper one or for none, and asks budgets first
     ends: str  # when its machine is taken at the latest, as Karpenter wrote it; empty: nobody has said
@@ -202,7 +204,9 @@ class ClaimRecord(Record):
 class RefusalRecord(Record):
     """One Event that says that a NodeClaim got no machine."""
 
-    refusal: Refusal
+    at: datetime
+    claim_name: str
+    claim_uid: str
 
 
 @dataclass(frozen=True, slots=True)

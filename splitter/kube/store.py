@@ -39,17 +39,22 @@ class Reading(Generic[R]):
 
 
 class Indexer(Generic[R]):
-    """Records by UID, with indexes (no key of None); `on_change(old, new)` is called after each change."""
+    """Records by UID, with indexes (no key of None); `on_change(old, new)` is called after each change.
+
+    With `most`, it keeps that many records; beyond them, each new one replaces the oldest.
+    """
 
     def __init__(
         self,
         parse: Callable[[Mapping[str, Any]], R],
         indexes: Mapping[str, Callable[[R], Hashable]],
         on_change: Callable[[R | None, R | None], None],
+        most: int | None = None,
     ) -> None:
         self._parse = parse
         self._indexes = indexes
         self._on_change = on_change
+        self._most = most
         self._records: dict[str, R] = {}
         self._index: dict[str, dict[Hashable, dict[str, R]]] = {name: defaultdict(dict) for name in indexes}
         self._tombstones: OrderedDict[str, int] = OrderedDict()
@@ -150,6 +155,8 @@ class Indexer(Generic[R]):
             if new_key is not None:
                 self._index[name][new_key][uid] = record
         self._on_change(known, record)
+        if self._most is not None and len(self._records) > self._most:
+            self._drop(next(iter(self._records)))
         return record
 
     def remove(self, raw: Mapping[str, Any]) -> None:

@@ -156,7 +156,9 @@ class Settings(BaseModel):
         pattern=r"^([a-z0-9.-]+/[a-z0-9.-]+)?$",
         description="ConfigMap with cluster-autoscaler's status, namespace/name; empty: not looked at.",
     )
-    hear_node_events: bool = Field(default=True, description="Believe Events that announce a node's end.")
+    hear_node_events: bool = Field(
+        default=True, description="Believe Events: that a node ends, that Karpenter gets no machine."
+    )
     spot_selectors: tuple[str, ...] = Field(
         default=(), description='Labels of your own spot nodes, "key=value" or "key"; before all presets.'
     )

@@ -17,9 +17,10 @@ class TestManifests:
 
     @pytest.mark.parametrize("subject", Subject)
     def test_let_everything_pass_that_they_cannot_judge(self, subject: Subject) -> None:
-        """No user is held up by a policy of splitter's that is broken."""
+        """No user is held up by a policy of splitter's that is broken; an Event that is believed may be."""
         result = policies(subject, Settings())
-        assert {one["spec"]["failurePolicy"] for one in result[::2]} == {"Ignore"}  # type: ignore[index]
+        expected = "Fail" if subject is Subject.NOTICES else "Ignore"
+        assert {one["spec"]["failurePolicy"] for one in result[::2]} == {expected}  # type: ignore[index]
         assert [one["kind"] for one in result[1::2]] == [f"{one['kind']}Binding" for one in result[::2]]
 
     def test_are_installed_where_every_cluster_takes_them(self) -> None:

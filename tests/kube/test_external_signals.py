@@ -10,12 +10,13 @@ from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
 from kube.server import Script, connected, page
 from splitter.assembly import cache_of
 from splitter.core.names import Key
+from splitter.core.nodes.believed_events import BELIEVED
 from splitter.core.nodes.facts import Health
 from splitter.core.nodes.fit import PodRequest
 from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
-from splitter.kube.external_signals import ReasonFilter
+from splitter.kube.external_signals import EVENTS_KEPT, EventFilter
 from splitter.settings import Settings
 
 SPOT = {"karpenter.sh/capacity-type": "spot"}
@@ -47,15 +48,22 @@ def node(version: int = 5, labels: dict[str, str] | None = None, **spec: object)
     return {"metadata": result, "spec": spec, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 
-def claim(*, spot: bool = True, version: int = 10, disrupted: bool = False) -> Raw:
-    """Return a NodeClaim."""
+def refusal() -> Raw:
+    """Return an Event that says that `claim` got no machine."""
+    message = "There is no Spot capacity available"
+    return event("InsufficientCapacityError", "claim-1", kind="NodeClaim", message=message)
+
+
+def claim(*, spot: bool = True, version: int = 10, disrupted: bool = False, launched: bool = False) -> Raw:
+    """Return a NodeClaim, by default one without a machine."""
     values = ["spot"] if spot else ["spot", "on-demand"]
     requirement = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": values}
-    condition = {"type": "DisruptionReason", "status": "True", "reason": "Underutilized"}
+    is_true = {"DisruptionReason": disrupted, "Launched": launched}
+    conditions = [{"type": one, "status": "True"} for one, holds in is_true.items() if holds]
     return {
         "metadata": metadata("claim-1", version=version, namespace=""),
         "spec": {"requirements": [requirement]},
-        "status": {"nodeName": "spot-a", "conditions": [condition] if disrupted else []},
+        "status": {"nodeName": "spot-a", "conditions": conditions},
     }
 
 
@@ -81,6 +89,18 @@ class Woken:
 
     def _enqueue(self, key: Key, *, urgent: bool) -> None:
         self.calls.append((key, urgent))
+
+    def wait_for_spot(self) -> None:
+        """Have the spot twin lack a replica."""
+        twin = deployment(
+            "web-spot",
+            {"replicas": 2},
+            {"availableReplicas": 1},
+            version=7,
+            labels={"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"},
+        )
+        self.cache.twins.upsert(twin)
+        self.calls.clear()
 
     def health(self, after_s: float = 1.0) -> Health:
         """Return what the node is some seconds after NOW."""
@@ -239,34 +259,93 @@ class TestNodeEvents:
 class TestReflectors:
     """What is followed."""
 
-    @pytest.mark.parametrize(("believed", "followed"), [(True, 1), (False, 0)])
-    async def test_events_about_nodes_need_not_be_believed(self, believed: bool, followed: int) -> None:
-        """Where tenants have workloads in `default`, whoever installs splitter may leave them unread."""
+    @pytest.mark.parametrize(
+        ("believed", "expected"),
+        [(True, {"involvedObject.kind=Node", "involvedObject.kind=NodeClaim", None}), (False, {None})],
+    )
+    async def test_events_need_not_be_believed(self, believed: bool, expected: set[str | None]) -> None:
+        """Where tenants have workloads in `default`, the administrator leaves them unread: of every kind."""
         cache = cache_of(Settings(hear_node_events=believed), lambda _key, *, urgent: None)  # noqa: ARG005
-        script = Script().then(*(page(version=1) for _ in range(2 + followed)))
+        script = Script().then(*(page(version=1) for _ in expected))
         async with connected(script) as client:
             for reflector in cache.external_signals.reflectors(client, ""):
                 await reflector.list_once()
-        asked = [one.query.get("fieldSelector") for one in script.asked]
-        assert asked.count("involvedObject.kind=Node") == followed
-        assert len(asked) == 2 + followed
+        assert {one.query.get("fieldSelector") for one in script.asked} == expected
+        assert len(script.asked) == len(expected)
 
 
-class TestReasonFilter:
+class TestEventFilter:
     """The API server selects Events by one reason at most."""
 
     def test_lets_through_what_matters(self, woken: Woken) -> None:
-        """The hundreds of other Events about Nodes are dropped unread."""
+        """Hundreds of other Events about Nodes are dropped unread, and so is a reason of another kind."""
         events = woken.cache.external_signals.events
-        reason_filter = ReasonFilter(events, frozenset({"SpotInterrupted"}))
-        reason_filter.replace(
-            map(reason_filter.read, [event("NodeReady"), event("SpotInterrupted", version=21)]), "default", 22
+        events_about = EventFilter(events, BELIEVED[0])
+        others = [event("NodeReady"), event("InsufficientCapacityError", version=19)]
+        others.append(event("SpotInterrupted", version=18, kind="Pod"))
+        events_about.replace(
+            map(events_about.read, [*others, event("SpotInterrupted", version=21)]), "default", 22
         )
-        reason_filter.upsert(event("Starting", version=23))
+        events_about.upsert(event("Starting", version=23))
         assert [record.event.reason for record in events.values()] == ["SpotInterrupted"]
-        reason_filter.remove(event("NodeReady"))
-        reason_filter.remove(event("SpotInterrupted", version=21))
+        events_about.remove(event("NodeReady"))
+        events_about.remove(event("SpotInterrupted", version=21))
         assert not list(events.values())
+
+    @pytest.mark.parametrize(
+        "change", [{"reason": "Rebooted"}, {"involvedObject": {"kind": "Pod", "name": "spot-a", "uid": "u"}}]
+    )
+    def test_forgets_what_was_changed_into_something_else(self, woken: Woken, change: Raw) -> None:
+        """An Event can be edited; as it was it says nothing any more, and goes on saying nothing."""
+        events_about = EventFilter(woken.cache.external_signals.events, BELIEVED[0])
+        raw = event("SpotInterrupted")
+        events_about.upsert(raw)
+        assert woken.health() is Health.DOOMED
+        newer = {**raw["metadata"], "resourceVersion": "21"}
+        events_about.upsert({**raw, "metadata": newer, **change})
+        assert woken.health() is Health.HEALTHY
+        events_about.upsert({**raw, "metadata": {**newer, "resourceVersion": "22"}})
+        assert woken.health() is Health.DOOMED
+
+
+class TestMemory:
+    """Who may write Events may write any number of them, of any size."""
+
+    def test_of_an_event_is_small(self, woken: Woken) -> None:
+        """What no object is called is not read, and of the rest no text is kept."""
+        external_signals = woken.cache.external_signals
+        external_signals.events.upsert(event("SpotInterrupted", "n" * 1_000_000))
+        external_signals.refusals.upsert(
+            event("InsufficientCapacityError", "c" * 1_000_000, kind="NodeClaim", version=21)
+        )
+        assert len(external_signals.events) == len(external_signals.refusals) == 0
+        long = event("InsufficientCapacityError", "claim-1", kind="NodeClaim", message="spot" * 250_000)
+        long["involvedObject"]["uid"] = "u" * 1_000_000
+        external_signals.refusals.upsert(long)
+        [kept] = external_signals.refusals.values()
+        assert len(repr(kept)) < 1000
+
+    def test_is_for_so_many_events(self, woken: Woken) -> None:
+        """The oldest go: what it says is old first."""
+        events = woken.cache.external_signals.events
+        for number in range(EVENTS_KEPT + 10):
+            events.upsert(event("SpotInterrupted", f"node-{number}", version=100 + number))
+        assert len(events) == EVENTS_KEPT
+        assert events.one("node", "node-0") is None
+        assert events.one("node", f"node-{EVENTS_KEPT + 9}") is not None
+
+    def test_of_claims_is_for_those_that_got_nothing(self, woken: Woken) -> None:
+        """A thousand machines that come and go do not push out the one that was refused."""
+        external_signals, refused = woken.cache.external_signals, claim()
+        external_signals.claims.upsert(refused)
+        external_signals.claims.remove(refused)
+        for number in range(1000):
+            raw = claim(spot=number % 2 == 0, launched=number % 2 == 0)
+            raw["metadata"] |= {"name": f"claim-{number}", "uid": f"uid-of-{number}"}
+            external_signals.claims.upsert(raw)
+            external_signals.claims.remove(raw)
+        external_signals.refusals.upsert(refusal())
+        assert woken.cache.spot_blocked(PodRequest(), NOW) is not None
 
 
 class TestNodeClaims:
@@ -322,10 +401,36 @@ class TestNodeClaims:
         external_signals.claims.upsert(raw)
         if gone:
             external_signals.claims.remove(raw)
-        external_signals.refusals.upsert(
-            event("InsufficientCapacityError", "claim-1", kind="NodeClaim", message="no")
-        )
+        external_signals.refusals.upsert(refusal())
         assert (woken.cache.spot_blocked(PodRequest(), NOW) is not None) is spot
+
+    @pytest.mark.parametrize("about", [{"name": "claim-9"}, {"uid": "uid-invented"}, {"uid": ""}])
+    def test_that_were_never_seen_are_not_believed(self, woken: Woken, about: Raw) -> None:
+        """An Event about an invented claim, or with the UID of one and the name of another: any words."""
+        external_signals = woken.cache.external_signals
+        external_signals.claims.upsert(claim())
+        woken.wait_for_spot()
+        raw = refusal()
+        external_signals.refusals.upsert({**raw, "involvedObject": {**raw["involvedObject"], **about}})
+        assert woken.cache.spot_blocked(PodRequest(), NOW) is None
+        assert woken.calls == []
+
+    def test_that_got_a_machine_were_not_refused(self, woken: Woken) -> None:
+        """Karpenter says so before it has launched one, and never after."""
+        external_signals = woken.cache.external_signals
+        external_signals.claims.upsert(claim(launched=True))
+        external_signals.refusals.upsert(refusal())
+        assert woken.cache.spot_blocked(PodRequest(), NOW) is None
+
+    def test_are_heard_after_their_refusal(self, woken: Woken) -> None:
+        """Watches come in any order, and so do lists: who waits for spot is woken when both are there."""
+        external_signals = woken.cache.external_signals
+        woken.wait_for_spot()
+        external_signals.refusals.upsert(refusal())
+        assert woken.calls == []
+        external_signals.claims.upsert(claim())
+        assert woken.calls == [(WEB, False)]
+        assert woken.cache.spot_blocked(PodRequest(), NOW) is not None
 
 
 class TestStatusOfClusterAutoscaler:
@@ -333,15 +438,7 @@ class TestStatusOfClusterAutoscaler:
 
     def test_wakes_who_waits_for_spot_when_it_changes(self, woken: Woken) -> None:
         """It is written every ten seconds, and hardly ever says anything new."""
-        twin = deployment(
-            "web-spot",
-            {"replicas": 2},
-            {"availableReplicas": 1},
-            version=7,
-            labels={"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"},
-        )
-        woken.cache.twins.upsert(twin)
-        woken.calls.clear()
+        woken.wait_for_spot()
         indexer = woken.cache.external_signals.autoscaler
         indexer.upsert(config_map("time: x", 20))
         assert woken.calls == []

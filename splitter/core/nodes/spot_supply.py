@@ -101,9 +101,7 @@ class Refusal:
     """Karpenter found no machine for a NodeClaim."""
 
     at: datetime
-    message: str
-    claim: Claim | None = None
-    """None: we may not read NodeClaims, or never saw this one."""
+    claim: Claim
 
     @property
     def stale_at(self) -> datetime:
@@ -112,8 +110,6 @@ class Refusal:
 
     def concerns(self, pod: PodRequest) -> bool:
         """Say whether it was spot for such a replica that could not be had."""
-        if self.claim is None:
-            return "spot" in self.message.lower()
         return self.claim.for_spot and self.claim.would_suit(pod)
 
 

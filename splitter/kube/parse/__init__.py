@@ -9,7 +9,7 @@ from splitter.kube.parse.external_signals import (
     autoscaler,
     autoscaler_status,
     claim,
-    event_reason,
+    event_words,
     node_event,
     refusal,
 )
@@ -23,7 +23,7 @@ __all__ = [
     "autoscaler",
     "autoscaler_status",
     "claim",
-    "event_reason",
+    "event_words",
     "namespace",
     "node",
     "node_event",

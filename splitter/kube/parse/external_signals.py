@@ -1,16 +1,16 @@
 """What others say: Events about Nodes, Karpenter's NodeClaims, the status of cluster-autoscaler."""
 
 import re
-from collections.abc import Callable
 from datetime import datetime
 
 import yaml
 
 from splitter.core.errors import UNREADABLE
+from splitter.core.names import NAME_MAX, is_name
 from splitter.core.nodes.facts import NodeEvent, Taint
 from splitter.core.nodes.signals import TERMINATION_ANNOTATION
-from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, NodeGroup, Refusal
-from splitter.kube.parse.fields import Raw, identity, instant, texts
+from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, NodeGroup
+from splitter.kube.parse.fields import Raw, UnreadableError, identity, instant, texts
 from splitter.kube.parse.pods import expressions
 from splitter.kube.records import AutoscalerRecord, ClaimRecord, NodeEventRecord, RefusalRecord
 
@@ -21,27 +21,31 @@ _GO_TIME = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.\d+)? ([+-]\
 _BACKOFF = "Backoff"
 
 
-def event_reason(raw: Raw) -> str:
-    """Return an Event's reason, to tell whether the rest is worth reading."""
-    return str(raw.get("reason", ""))
+def event_words(raw: Raw) -> tuple[str, str]:
+    """Return the kind that an Event is about and its reason, to tell whether the rest is worth reading."""
+    return str((raw.get("involvedObject") or {}).get("kind", "")), str(raw.get("reason", ""))
 
 
 def node_event(raw: Raw) -> NodeEventRecord:
-    """Parse an Event about a Node."""
-    metadata, about = raw["metadata"], raw["involvedObject"]
-    return NodeEventRecord(
-        *identity(metadata),
-        node=about["name"],
-        node_uid=str(about.get("uid", "")),
-        event=NodeEvent(event_reason(raw), _last_seen(raw)),
-    )
+    """Parse an Event about a Node. Raises UnreadableError for a name that no Node has."""
+    name, uid = _about(raw)
+    return NodeEventRecord(*identity(raw["metadata"]), name, uid, NodeEvent(raw["reason"], _last_seen(raw)))
 
 
-def refusal(claim_of: Callable[[str], Claim | None], raw: Raw) -> RefusalRecord:
-    """Parse an Event that says that a NodeClaim got no machine; the claim itself is gone in a moment."""
-    metadata, about = raw["metadata"], raw["involvedObject"]
-    said = Refusal(_last_seen(raw), raw.get("message", ""), claim_of(about.get("uid", "")))
-    return RefusalRecord(*identity(metadata), said)
+def refusal(raw: Raw) -> RefusalRecord:
+    """Parse an Event that says that a NodeClaim got no machine. Raises UnreadableError as `node_event`."""
+    return RefusalRecord(*identity(raw["metadata"]), _last_seen(raw), *_about(raw))
+
+
+def _about(raw: Raw) -> tuple[str, str]:
+    """Return the name and the UID of the object that an Event is about; the UID may be empty.
+
+    The API server checks neither of them, and does not limit their length.
+    """
+    about = raw["involvedObject"]
+    if not is_name(name := about.get("name")):
+        raise UnreadableError("it is about a name that no object has")
+    return name, str(about.get("uid", ""))[:NAME_MAX]
 
 
 def claim(raw: Raw) -> ClaimRecord:
@@ -50,7 +54,9 @@ def claim(raw: Raw) -> ClaimRecord:
     true = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
     return ClaimRecord(
         *identity(metadata),
+        name=metadata["name"],
         node=status.get("nodeName", ""),
+        launched="Launched" in true,
         voluntary="DisruptionReason" in true,
         consolidates="Consolidatable" in true,
         ends=texts(metadata.get("annotations")).get(TERMINATION_ANNOTATION, ""),

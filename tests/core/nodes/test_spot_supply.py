@@ -130,9 +130,9 @@ class TestKinds:
 SPOT_ONLY = Claim((MatchExpression("karpenter.sh/capacity-type", "In", ("spot",)),))
 
 
-def refused(claim: Claim | None = SPOT_ONLY, message: str = "no capacity", age_s: float = 10.0) -> Refusal:
+def refused(claim: Claim = SPOT_ONLY, age_s: float = 10.0) -> Refusal:
     """Return a NodeClaim that got no machine."""
-    return Refusal(NOW - timedelta(seconds=age_s), message, claim)
+    return Refusal(NOW - timedelta(seconds=age_s), claim)
 
 
 class TestRefusals:
@@ -165,12 +165,6 @@ class TestRefusals:
         assert spot_blocked(POD, (), None, [refused(tainted)], NOW) is None
         tolerant = replace(POD, tolerations=(Toleration("team", "Exists"),))
         assert spot_blocked(tolerant, (), None, [refused(tainted)], NOW) is not None
-
-    def test_of_unknown_claims_are_told_by_their_message(self) -> None:
-        """Without the right to read NodeClaims."""
-        spot = refused(None, "There is no Spot capacity available that matches your request.")
-        assert spot_blocked(POD, (), None, [spot], NOW) is not None
-        assert spot_blocked(POD, (), None, [refused(None)], NOW) is None
 
     def test_say_nothing_while_cluster_autoscaler_may_get_spot(self) -> None:
         """Both have to say no."""

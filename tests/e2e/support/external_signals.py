@@ -21,14 +21,23 @@ class Say:
         """Write an Event about a node."""
         if uid is None:
             uid = self._api.get(f"/api/v1/nodes/{node}")["metadata"]["uid"]
+        self._write("Node", node, uid, (reason, "Spot interruption warning was triggered"), age_s)
+
+    def refused(self, claim: str, uid: str) -> None:
+        """Write an Event that says that Karpenter got no machine for a NodeClaim."""
+        message = "There is no Spot capacity available that matches your request"
+        self._write("NodeClaim", claim, uid, ("InsufficientCapacityError", message))
+
+    def _write(self, kind: str, name: str, uid: str, words: tuple[str, str], age_s: float = 0) -> None:
+        reason, message = words
         at = (datetime.now(UTC) - timedelta(seconds=age_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
         made = self._api.create(
             EVENTS,
             {
-                "metadata": {"generateName": f"{node}.", "namespace": "default"},
-                "involvedObject": {"kind": "Node", "name": node, "uid": uid},
+                "metadata": {"generateName": f"{name}.", "namespace": "default"},
+                "involvedObject": {"kind": kind, "name": name, "uid": uid},
                 "reason": reason,
-                "message": "Spot interruption warning was triggered",
+                "message": message,
                 "source": {"component": "karpenter"},
                 "firstTimestamp": at,
                 "lastTimestamp": at,

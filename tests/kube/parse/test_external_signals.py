@@ -6,8 +6,8 @@ import pytest
 
 from kube.autoscaler import NOW, STATUS, config_map
 from kube.raw import Raw, metadata
-from splitter.core.nodes.spot_supply import Claim
 from splitter.kube import parse
+from splitter.kube.parse.fields import UnreadableError
 
 
 class TestStatusOfClusterAutoscaler:
@@ -100,17 +100,18 @@ class TestNodeEvents:
         assert seen.node_uid == ""
 
     def test_that_refuse_a_claim(self) -> None:
-        """The claim is gone in a moment: it is looked up at once, by its UID."""
-        asked = []
+        """By its name and its UID: who may write Events may write one that does not belong to the other."""
+        about = {"kind": "NodeClaim", "name": "claim-1", "uid": "uid-1"}
+        seen = parse.refusal(self.event(involvedObject=about, lastTimestamp="2026-01-05T10:01:00Z"))
+        assert (seen.claim_name, seen.claim_uid, seen.at) == ("claim-1", "uid-1", NOW + timedelta(minutes=1))
 
-        def claim_of(uid: str) -> Claim | None:
-            asked.append(uid)
-            return None
-
-        raw = self.event(message="no capacity", lastTimestamp="2026-01-05T10:01:00Z")
-        said = parse.refusal(claim_of, raw).refusal
-        assert (said.message, said.claim, said.at) == ("no capacity", None, NOW + timedelta(minutes=1))
-        assert asked == ["uid-a"]
+    @pytest.mark.parametrize("name", ["", "n" * 254, "../web", 7, None])
+    def test_about_what_no_object_is_called(self, name: object) -> None:
+        """They are left out."""
+        raw = self.event(involvedObject={"kind": "Node", "name": name})
+        for read in (parse.node_event, parse.refusal):
+            with pytest.raises(UnreadableError):
+                read(raw)
 
 
 class TestNodeClaims:
@@ -132,6 +133,7 @@ class TestNodeClaims:
             False,
             7,
         )
+        assert (record.name, record.launched) == ("claim", False)
         assert [str(taint) for taint in record.claim.taints] == ["spot:NoSchedule"]
 
     def test_before_there_is_anything_to_say(self) -> None:
