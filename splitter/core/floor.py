@@ -77,7 +77,9 @@ def _kept(rs: ReplicaSetView, replicas: int, among: Among, admitted: int | None)
     ready = [pod for pod in rs.pods if _is_ready(pod)]
     lowest = min((_deletion_cost(pod) for pod in ready if among(pod)), default=0)
     rivals = sum(not among(pod) and _deletion_cost(pod) >= lowest for pod in ready)
-    return max(0, min(_counted(ready, admitted, among), replicas - rivals))
+    # A controller that has not seen them ready takes them for as good as those that are not.
+    unseen = max(0, min(len(ready) - rs.available_replicas, sum(pod.counts for pod in rs.pods) - replicas))
+    return max(0, min(_counted(ready, admitted, among), replicas - rivals, sum(map(among, ready)) - unseen))
 
 
 def _counted(pods: Sequence[PodView], admitted: int | None, among: Among) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders import ago, pod, pods, replica_set, twin, twin_of
-from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin
+from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, serves
 from splitter.core.model import Attachment, NodeStatus, Pool, ReplicaSetView
 
 ATTACHED, DOOMED = Attachment.ATTACHED, NodeStatus.DOOMED
@@ -42,6 +42,13 @@ class TestReplicaSet:
         both = replica_set("web-spot-0", 3, pods(1, doomed=1), attachment=ATTACHED)
         young = pod("young", ready_since=ago(1))
         assert kept_by_replica_set(replace(both, pods=(young, *both.pods)), 4) == 1
+
+    def test_what_its_controller_has_not_seen_ready_may_go_first(self) -> None:
+        """Its status shows neither of two as ready: to its controller they are as the third, which is not."""
+        behind = replace(newest(3, ready=2, starting=1), available_replicas=0)
+        assert kept_by_replica_set(behind, 3, serves) == 2
+        assert kept_by_replica_set(behind, 2, serves) == 1
+        assert kept_by_replica_set(replace(behind, available_replicas=2), 2, serves) == 2
 
 
 class TestTwin:

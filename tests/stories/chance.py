@@ -180,7 +180,7 @@ class Life:
     def _splitter_step(self) -> None:
         if not self.splitter.pending:
             self._look()
-            self.promises.look()
+            self.promises.look(self.splitter.cache)
             result = self.splitter.begin()
             self.guarded.look(result)
             self._tell(f"{result.step} {result.state} {result.verdict.message[:150]}")

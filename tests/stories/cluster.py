@@ -296,6 +296,8 @@ class Cluster:
     def make_replica_set(self, deployment: Deployment, template: str, spec: int) -> ReplicaSet:
         """Create a ReplicaSet that a Deployment controls; its hash follows from the template."""
         result = template.replace("|", ".")
+        if deployment.pool is not None and "|" not in template:
+            result += f".as-{deployment.pool.value}"  # the label of the pool makes another template of it
         while any(rs.name == f"{deployment.name}-{result}" for rs in self.replica_sets.values()):
             result += "x"
         return self.adopting(deployment, f"{deployment.name}-{result}", template, spec, (result,))

@@ -34,6 +34,15 @@ class Informers:
         self._hasten("deployments")
         return self._deployments.get(deployment.uid)
 
+    def late(self, deployment: Deployment) -> Deployment | None:
+        """Return the older version that its controller may still act by; None where it knows the latest."""
+        seen = None if self._is_old("deployments") else self._deployments.get(deployment.uid)
+        return None if seen is None or seen.generation == deployment.generation else seen
+
+    def late_pod(self, pod: Pod) -> Pod:
+        """Return a pod as the ReplicaSet controller may still see it."""
+        return pod if self._is_old("pods") else self._pods.get(pod.name, pod)
+
     def nodes(self) -> list[Node]:
         """Return the nodes as the scheduler sees them."""
         self._hasten("nodes")
@@ -43,8 +52,11 @@ class Informers:
         """Return what brings the caches up to date; each says whether anything was new."""
         return [partial(self._tell, kind) for kind in ("pods", "nodes", "deployments")]
 
+    def _is_old(self, kind: str) -> bool:
+        return self.cluster.now > self._current_at.get(kind, 0) + LAG_S
+
     def _hasten(self, kind: str) -> None:
-        if self.cluster.now > self._current_at.get(kind, 0) + LAG_S:
+        if self._is_old(kind):
             self._tell(kind)
 
     def _tell(self, kind: str) -> bool:

@@ -6,7 +6,7 @@ check compares with the better of the promise and of what was there before.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -81,34 +81,51 @@ def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
 
 
 def destined(cluster: Cluster) -> NodeStatus:
-    """Return what survives of what answers now; orphans go by the ReplicaSet that selects them."""
-    orphans = _left_by_adoption(cluster)
-    available, serving = sum(map(cluster.available, orphans)), sum(map(cluster.serves, orphans))
+    """Return what survives of what answers now; orphans go by the ReplicaSet that selects them.
+
+    A controller that sees late may act by what it knew: then the fewest count that survive either way. So
+    what it takes late is taken by the write that asked for it, and a later one neither saves it nor is to
+    blame for it.
+    """
+    either = [_all_there_is] if cluster.informers is None else [_all_there_is, cluster.informers.late_pod]
+    holders = [[_left_by_adoption(cluster)]]
     # One on its way back gets the source's count as soon as it is adopted.
     released = [
         (rs, min(rs.spec, cluster.source.replicas) if APP in rs.labels else rs.spec)
         for rs in cluster.released()
         if not rs.deleting
     ]
-    for rs, spec in released:
-        left = _left(cluster, rs, spec)
-        available += sum(cluster.available(pod) for pod in left)
-        serving += sum(cluster.serves(pod) for pod in left)
+    holders += [[_left(cluster, rs, spec, sees) for sees in either] for rs, spec in released]
     for deployment in cluster.deployments:
-        owned = cluster.owned_by(deployment)
-        active = [rs for rs in owned if rs.spec > 0 and not rs.deleting]
-        # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
-        wanted, new = deployment.replicas, new_replica_set(owned, deployment)
-        if any(rs is not new for rs in active) and not (deployment.paused and len(active) == 1):
-            kept = _left_by_roll(cluster, deployment)
-            available += sum(map(cluster.available, kept))
-            serving += sum(map(cluster.serves, kept))
-            continue
-        for rs in active:
-            left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)
-            available += sum(cluster.available(pod) for pod in left)
-            serving += sum(cluster.serves(pod) for pod in left)
+        versions = _versions(cluster, deployment)
+        holders.append([_left_by_controller(cluster, one, sees) for one in versions for sees in either])
+    available = sum(min(sum(map(cluster.available, left)) for left in lefts) for lefts in holders)
+    serving = sum(min(sum(map(cluster.serves, left)) for left in lefts) for lefts in holders)
     return NodeStatus(available, serving)
+
+
+Sees = Callable[[Pod], Pod]  # what a controller knows of a pod
+
+
+def _all_there_is(pod: Pod) -> Pod:
+    return pod
+
+
+def _versions(cluster: Cluster, deployment: Deployment) -> list[Deployment]:
+    """Return what its controller may act by: the Deployment as it is, and before that as it is still seen."""
+    late = None if cluster.informers is None else cluster.informers.late(deployment)
+    return [deployment] if late is None else [deployment, late]
+
+
+def _left_by_controller(cluster: Cluster, deployment: Deployment, sees: Sees) -> list[Pod]:
+    owned = cluster.owned_by(deployment)
+    active = [rs for rs in owned if rs.spec > 0 and not rs.deleting]
+    # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
+    wanted, new = deployment.replicas, new_replica_set(owned, deployment)
+    if any(rs is not new for rs in active) and not (deployment.paused and len(active) == 1):
+        return _left_by_roll(cluster, deployment, sees)
+    sizes = [(rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec) for rs in active]
+    return [pod for rs, spec in sizes for pod in _left(cluster, rs, spec, sees)]
 
 
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
@@ -122,7 +139,7 @@ def _left_by_adoption(cluster: Cluster) -> list[Pod]:
     return free + [pod for rs in sets if rs.deleting for pod in cluster.pods_of(rs) if pod.active]
 
 
-def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
+def _left_by_roll(cluster: Cluster, deployment: Deployment, sees: Sees) -> list[Pod]:
     """Return what a roll keeps if no new pod ever becomes ready: it takes what is ready above its least.
 
     A change of the count comes first, from all ReplicaSets in proportion. Then the oldest goes first. Its
@@ -136,7 +153,8 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     active = [rs for rs in cluster.owned_by(deployment) if rs.spec > 0]
     least = max(0, deployment.replicas - deployment.max_unavailable)
     kept = {
-        rs.uid: _left(cluster, rs, min(asked.get(rs.uid, 0), rs.spec, deployment.replicas)) for rs in active
+        rs.uid: _left(cluster, rs, min(asked.get(rs.uid, 0), rs.spec, deployment.replicas), sees)
+        for rs in active
     }
     new = new_replica_set(cluster.owned_by(deployment), deployment)
     old = sorted((rs for rs in active if rs is not new), key=lambda rs: rs.created)
@@ -149,7 +167,7 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     for rs in old:
         ready = [pod for pod in kept[rs.uid] if cluster.is_long_ready(pod)]
         taken = max(0, min(spare, len(ready)))
-        gone = deletion_order(cluster, ready)[:taken]
+        gone = _in_order(cluster, ready, sees)[:taken]
         kept[rs.uid] = [pod for pod in kept[rs.uid] if pod not in gone]
         spare -= taken
     return [pod for left in kept.values() for pod in left]
@@ -168,11 +186,15 @@ def _selects(rs: ReplicaSet, pod: Pod) -> bool:
     return not rs.deleting and pod.hash in rs.hashes and rs.selects in {None, pod.label}
 
 
-def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:
+def _left(cluster: Cluster, rs: ReplicaSet, spec: int, sees: Sees) -> list[Pod]:
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
-    if not rs.deleting:
-        active += [pod for pod in cluster.orphans() if _selects(rs, pod)]
-    return deletion_order(cluster, active)[max(0, len(active) - spec) :]
+    if not rs.deleting:  # it adopts what a user has taken out as well, if its labels come back
+        active += [pod for pod in cluster.pods.values() if pod.active and not pod.owner and _selects(rs, pod)]
+    return _in_order(cluster, active, sees)[max(0, len(active) - spec) :]
+
+
+def _in_order(cluster: Cluster, pods: list[Pod], sees: Sees) -> list[Pod]:
+    return [cluster.pods[pod.name] for pod in deletion_order(cluster, [sees(pod) for pod in pods])]
 
 
 def placed(cluster: Cluster) -> int:
@@ -202,10 +224,14 @@ def potential(cluster: Cluster) -> int:
     growing = 0
     for deployment in cluster.deployments:
         held = sum(rs.spec for rs in cluster.owned_by(deployment))
-        surge = deployment.max_surge if _is_rolling(cluster, deployment) else 0
-        idle = deployment.paused and not cluster.owned_by(deployment)
-        growing += 0 if idle else max(0, deployment.replicas + surge - held)
+        growing += max(0, *(_most(cluster, one) - held for one in _versions(cluster, deployment)))
     return sets + growing
+
+
+def _most(cluster: Cluster, deployment: Deployment) -> int:
+    if deployment.paused and not cluster.owned_by(deployment):
+        return 0
+    return deployment.replicas + (deployment.max_surge if _is_rolling(cluster, deployment) else 0)
 
 
 class Promises:
@@ -225,9 +251,9 @@ class Promises:
         self.most_placed = 0
         self.least_available = 10**9
 
-    def look(self) -> None:
-        """Remember what splitter sees as it plans a reconcile."""
-        self.seen, self.seen_ceiling = destined(self.cluster), self._ceiling()
+    def look(self, view: Cluster | None = None) -> None:
+        """Remember what splitter sees as it plans a reconcile: all there is, unless its cache lags."""
+        self.seen, self.seen_ceiling = destined(view or self.cluster), self._ceiling()
 
     @contextmanager
     def world(self) -> Iterator[None]:

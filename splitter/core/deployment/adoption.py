@@ -23,6 +23,8 @@ from splitter.core.twins import alone, letting_go, replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
 from splitter.core.twins.write_order import LOST_COST, OUR_COST, cost_of, is_low
 
+_UNSEEN = "waiting for the Deployment controller to see the twins"
+
 
 def onboard(this: PlanInput) -> Plan:
     """Park what is idle, prepare the twins for the source's pods, then let the pods go (H26, H40)."""
@@ -88,7 +90,7 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
         note = Note(Reason.HANDING_OVER, message, quiet=True)
         return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), requeue_after_s=AT_ONCE_S)
     if not all(twin.observed for twin in this.observed.twins):
-        return _waits("waiting for the Deployment controller to see the twins", under_way(this))
+        return _waits(_UNSEEN, under_way(this))
     return None
 
 
@@ -204,7 +206,9 @@ def settle(this: PlanInput) -> Plan:
         left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
     state = under_way(this)
     if not actions:
-        return _waits(f"waiting for {len(this.observed.orphans)} pods to be adopted", state, AT_ONCE_S)
+        seen = all(twin.observed for twin in this.observed.twins)
+        message = f"waiting for {len(this.observed.orphans)} pods to be adopted" if seen else _UNSEEN
+        return _waits(message, state, AT_ONCE_S)
     note = Note(Reason.HANDING_OVER, "the twins take the running pods", quiet=True)
     return Plan(Step.SETTLE, state, note, tuple(actions), (note,), requeue_after_s=AT_ONCE_S)
 
@@ -228,7 +232,8 @@ def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[
         # Else both twins would roll at once when they are resumed. They roll later, one after the other.
         return [do.RestoreTemplate(twin.name, kept.name, twin.resource_version, tried=False)]
     name = _free_name(twin.name, hashes[0], twin.replica_sets)
-    return [do.AdoptPods(name, twin.pool, hashes, None)]
+    # What it adopts is scaled to the count that its controller has seen (H42).
+    return [do.AdoptPods(name, twin.pool, hashes, None)] if twin.observed else []
 
 
 def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> bool:

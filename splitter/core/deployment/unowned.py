@@ -73,16 +73,22 @@ def is_over(observed: Observation) -> bool:
     if since is None:
         return False
     lasted_s = seconds_between(since, observed.now)
-    if lasted_s <= MOMENT_S:
-        return lasted_s > _LOSING_S and loses(observed)
-    if observed.going or observed.leaving or lasted_s > _LATEST_S or _nobody_adopts(observed):
-        return True
-    hashes = {pod.revision for pod in _loose(observed)}
+    loose = {(pod.revision, pool) for pod in _loose(observed) for pool in (pod.born, None)}
+    sets: list[tuple[Pool | None, ReplicaSetView]] = [(None, rs) for rs in observed.replica_sets]
+    sets += [(twin.pool, rs) for twin in observed.twins for rs in twin.replica_sets]
     adopting = [
         seconds_between(rs.created, observed.now)
-        for rs in observed.holders
-        if rs.spec_replicas and hashes & set(rs.hashes) and rs.deleted is None
+        for pool, rs in sets
+        if rs.spec_replicas and rs.deleted is None and any((one, pool) in loose for one in rs.hashes)
     ]
+    going = observed.going or observed.leaving
+    if lasted_s <= MOMENT_S:
+        # Twins that run adopt what they select and no more, whatever a clock says that was set back.
+        run = LABEL_SPLIT in observed.source.labels and len(observed.twins) == len(Pool)
+        left = run and not (going or adopting) and _nobody_adopts(observed)
+        return left or (lasted_s > _LOSING_S and loses(observed))
+    if going or lasted_s > _LATEST_S or _nobody_adopts(observed):
+        return True
     refused = observed.reported.reason == Reason.WRITE_DENIED
     return any(age_s > MOMENT_S for age_s in adopting) or refused
 

@@ -231,6 +231,17 @@ class TestSettling:
         result = planned(replace(observed, orphans=running(3, 1, born=True)))
         assert result.actions[0] == Scale(HolderKind.DEPLOYMENT, "web-on-demand", 1, 3, "rv-web-on-demand")
 
+    def test_not_before_the_twin_is_seen(self) -> None:
+        """Its controller would scale what it adopts to the count that it knows, 0 for instance."""
+        twins = waiting(3, 1)
+        twins["on_demand"] = replace(twins["on_demand"], observed=False)
+        observed = observation(labelled(), [KEPT], **twins)
+        result = planned(replace(observed, orphans=running(3, 1, born=True)))
+        assert result.actions == (AdoptPods("web-spot-h1", SPOT, ("h1",), None),)
+        result = planned(replace(observed, orphans=running(3, 0, born=True)))
+        assert result.actions == ()
+        assert result.verdict.message == "waiting for the Deployment controller to see the twins"
+
     def test_several_hashes(self) -> None:
         """The label was set again while they were on their way back."""
         pods = (*running(2, 0, born=True), *running(1, 0, born=True, template_hash="h2"))

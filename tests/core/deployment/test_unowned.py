@@ -135,6 +135,18 @@ class TestTheEnd:
             seen = observation(labelled(), spot=twin, split=split(decisions=(let_go,)))
             assert is_over(replace(seen, orphans=running(0, 2, born=True))) is over
 
+    @pytest.mark.parametrize("paused", [False, True])
+    def test_where_both_twins_run_and_select_none(self, paused: bool) -> None:
+        """Not counted they would be made up for by raises; a clock that was set back tells of no moment."""
+        let_go = PastDecision(ago(-30), "HandingOver", "running pods change their owner: 2")
+        other = replace(replica_set("web-spot-h2", 2), hashes=("h2",))
+        twin = replace(twin_of(SPOT, [other], updated=0), paused=paused)
+        seen = observation(labelled(), on_demand=on_demand(), spot=twin, split=split(decisions=(let_go,)))
+        seen = replace(seen, orphans=running(0, 2, born=True))
+        assert is_over(seen) is not paused
+        selects = replace(replica_set("web-spot-h1", 2), hashes=("h1",))
+        assert not is_over(replace(seen, spot=replace(twin, replica_sets=(selects,))))
+
     @pytest.mark.parametrize("parked", [False, True])
     def test_of_what_a_replica_set_selects(self, parked: bool) -> None:
         """It may adopt the pods at any moment, so its count is not lowered as if it had none."""
