@@ -72,7 +72,7 @@ def rules_of(settings: Settings) -> Rules:
             restarts_per_hour=settings.member_restarts_per_hour,
             vanished_s=settings.vanished_node_wait_s,
         ),
-        excluded_namespaces=tuple(settings.excluded_namespaces),
+        excluded_namespaces=(*settings.excluded_namespaces, settings.own_namespace),
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
         max_concurrent_moves=settings.max_concurrent_moves,
         look_again_s=settings.look_again_s,

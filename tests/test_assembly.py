@@ -31,6 +31,10 @@ class TestRules:
             Rules().max_concurrent_moves,
         )
 
+    def test_leave_its_own_namespace_alone(self) -> None:
+        """The policy on its account refuses each write there."""
+        assert rules_of(Settings(own_namespace="home")).excluded_namespaces[-1] == "home"
+
     def test_defaults_are_the_cores_own(self) -> None:
         """Two numbers for one thing would be decided by whoever asks."""
         rules = rules_of(Settings())

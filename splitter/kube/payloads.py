@@ -31,6 +31,8 @@ _HISTORY = (
     "kubernetes.io/change-cause",
 )
 TEMPLATE_HASH = "pod-template-hash"
+# No mesh puts a sidecar into a placeholder: splitter's own policy refuses a pod that runs anything else.
+_UNMESHED_LABEL, _UNMESHED = {"sidecar.istio.io/inject": "false"}, {"linkerd.io/inject": "disabled"}
 _UNLABELLED: Mapping[str, str | None] = {keys.LABEL_POOL: None, keys.LABEL_SOURCE: None}
 
 
@@ -84,8 +86,8 @@ def placeholder(source: SourceView, split_uid: str, action: do.CreatePlaceholder
         "metadata": {
             "name": f"{called}-placeholder{of}",
             "namespace": source.key.namespace,
-            "labels": {keys.LABEL_PLACEHOLDER: action.pool.value, **whose},
-            "annotations": {keys.ANNOTATION_HELD_FOR: action.held_for},
+            "labels": {keys.LABEL_PLACEHOLDER: action.pool.value, **whose, **_UNMESHED_LABEL},
+            "annotations": {keys.ANNOTATION_HELD_FOR: action.held_for, **_UNMESHED},
             "ownerReferences": [owned_by_split(source, split_uid)],
         },
         "spec": orjson.loads(action.spec_json),

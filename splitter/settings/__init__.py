@@ -35,7 +35,8 @@ class Settings(BaseModel):
     )
     excluded_namespaces: tuple[str, ...] = Field(
         default=("kube-system", "kube-public", "kube-node-lease"),
-        description="Namespaces whose workloads are refused, labelled or not.",
+        description="Namespaces whose workloads are refused, labelled or not, as in splitter's own. The "
+        "policy on its account names them too (`admission/own-account.yaml`; the chart does it).",
     )
     grace_s: Seconds = Field(
         default=180, ge=0, description="Default of `splitter.io/grace`: how long a shortage of spot may last."

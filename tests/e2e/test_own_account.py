@@ -214,7 +214,7 @@ class TestOptions:
 class TestLeftOutNamespaces:
     def test_have_nothing_written(self, stage: Stage, namespace: str) -> None:
         """What it creates elsewhere is refused there, and so is what it does to pods."""
-        bodies = {
+        payloads = {
             "deployments": twin_of("web", "web-spot"),
             "statefulsets": {**twin_of("web", "web-spot", kind="StatefulSet"), "kind": "StatefulSet"},
             "replicasets": adopting_like(stage),
@@ -228,14 +228,14 @@ class TestLeftOutNamespaces:
                 "spec": {"statefulSets": {}},
             },
         }
-        del bodies["statefulsets"]["spec"]["strategy"]
+        del payloads["statefulsets"]["spec"]["strategy"]
         home = stage.shop.namespace
         pod = {"metadata": {"name": "there"}, "spec": placeholder(stage)["spec"]}
         pods = f"/api/v1/namespaces/{namespace}/pods"
         stage.shop.until(partial(_is_created, stage, pods, pod), "a pod there")
         requests: list[tuple[str, str, object, str]] = [
             ("POST", stage.path(kind).replace(home, namespace), body, "application/json")
-            for kind, body in bodies.items()
+            for kind, body in payloads.items()
         ]
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "there"}}
         requests += [
@@ -369,7 +369,7 @@ class TestUnlocked:
             for what, (write, opens) in ONE_AFTER_THE_OTHER.items():
                 with stage.for_good():
                     write(stage)
-                found = {name for name, (_, attempt) in ATTEMPTS.items() if not _is_held(stage, attempt)}
-                opened |= {what: found}
+                unheld = {name for name, (_, attempt) in ATTEMPTS.items() if not _is_held(stage, attempt)}
+                opened |= {what: unheld}
                 documented |= {what: opens}
         assert opened == documented

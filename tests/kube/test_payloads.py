@@ -14,8 +14,10 @@ class TestPlaceholder:
     def test_of_relief_is_counted_by_nobody(self) -> None:
         """Neither a label of the user's, nor the one by which the guard selects; it goes with the Split."""
         made = placeholder(source(), "uid-split", CreatePlaceholder(Pool.SPOT, "relief/n-1", "{}", "n-1"))
-        assert made["metadata"]["labels"] == {"splitter.io/placeholder": "spot"}
-        assert made["metadata"]["annotations"] == {"splitter.io/held-for": "relief/n-1"}
+        no_mesh = {"sidecar.istio.io/inject": "false"}
+        assert made["metadata"]["labels"] == {"splitter.io/placeholder": "spot", **no_mesh}
+        held = {"splitter.io/held-for": "relief/n-1", "linkerd.io/inject": "disabled"}
+        assert made["metadata"]["annotations"] == held
         [owner] = made["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["uid"], owner["controller"]) == ("Split", "uid-split", True)
 

@@ -38,8 +38,9 @@ def refusal(
     """Return why this source cannot be split now (a warning), or not yet (none), or None when it can be."""
     if source.key.namespace in excluded_namespaces:
         message = (
-            f"splitter is told to leave namespace {source.key.namespace} alone;"
-            " change excluded_namespaces in its settings"
+            f"splitter leaves namespace {source.key.namespace} alone: it is splitter's own, or"
+            " excluded_namespaces in its settings names it; move the workload, or change the setting, and the"
+            " policy on splitter's account"
         )
         return Note(Reason.NAMESPACE_EXCLUDED, message, warning=True, cause=VerdictCause.EXCLUDED)
     if (other := observed.related.split_of) != "":

@@ -79,10 +79,14 @@ Of: root, name, kind.
 {{- with .root.Values.serviceAccount.annotations }}{{ $_ := set $.object.metadata "annotations" . }}{{ end }}
 {{- end }}
 
-{{/* The one account that the policy judges. */}}
+{{/* The one account that the policy judges, and the namespaces that the settings leave alone. */}}
 {{- define "splitter.ownAccount" -}}
 {{- $by := printf ":%s\"" (include "splitter.accountName" .root) }}
 {{- range .object.spec.matchConditions }}{{ $_ := set . "expression" (replace ":splitter\"" $by .expression) }}{{ end }}
+{{- if hasKey .root.Values.settings "excluded_namespaces" }}
+{{- $names := toJson (.root.Values.settings.excluded_namespaces | default list) }}
+{{- range .object.spec.validations }}{{ $_ := set . "expression" (replace "[\"kube-system\", \"kube-public\", \"kube-node-lease\"]" $names .expression) }}{{ end }}
+{{- end }}
 {{- end }}
 
 {{/* What is kept until all is given back, by its names. */}}
