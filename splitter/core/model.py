@@ -121,6 +121,7 @@ class PodView:
     held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
+    cost_at: datetime | None = None  # when ours was written, by the API server's clock, to the second
     priority: int = 0  # of its PriorityClass
     requests: tuple[tuple[str, int], ...] = ()  # cpu in thousandths, the rest in bytes or pieces
 

@@ -52,6 +52,7 @@ from splitter.core.twins import edited_twins, onboard, relief, relief_status, re
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
+from splitter.core.twins.write_order import unseen_s
 
 # So long a controller may take that has to act.
 _ACTS_WITHIN_S = 60.0
@@ -177,7 +178,7 @@ def plan(
         planned = replace(planned, objection=objection or no_cover(observed, source, this.policy))
         planned = edited_twins.put_back(observed, planned, edited)
         planned = _requeued_at_signal_end(observed, planned)
-    planned = guarded(this, step, planned)
+    planned = looked_at_again(guarded(this, step, planned), unseen_s(observed))
     if (
         this.policy.dry_run
         and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}

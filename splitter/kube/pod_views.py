@@ -74,6 +74,7 @@ class PodViews:
             priority=record.priority,
             deletion_cost=record.deletion_cost,
             cost_before=record.cost_before,
+            cost_at=record.cost_at,
             requests=record.requests,
         )
 

@@ -58,6 +58,7 @@ class PodRecord(Record):
     held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
     cost_before: str | None
+    cost_at: datetime | None  # when splitter last wrote to a pod that bears its cost
     termination_s: int
     priority: int
     requests: tuple[tuple[str, int], ...]

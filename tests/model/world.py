@@ -192,6 +192,7 @@ def _rename_pods(world: World) -> None:
         name = f"{pod.owner[4:] or 'free'}-p{number:02}"
         names[pod.name] = name
         pod.name, pod.uid, pod.ready_due = name, f"uid-{name}", None
+        pod.cost_at = None  # the clock stands still, and controllers see everything at once
         if not pod.active:
             pod.terminating_until = NOW
         renamed[name] = pod

@@ -175,6 +175,7 @@ class Life:
         for name, seen in view.pods.items():
             if (pod := self.cluster.pods.get(name)) is not None:
                 seen.cost, seen.cost_before, seen.label = pod.cost, pod.cost_before, pod.label
+                seen.cost_at = pod.cost_at
         self.splitter.cache = view
 
     def _splitter_step(self) -> None:

@@ -79,6 +79,7 @@ class Pod:
     trouble: Trouble | None = None
     cost: str | None = None
     cost_before: str | None = None
+    cost_at: int | None = None  # when it was written, by the API server's clock
     label: Pool | None = None  # which pool it is labelled for; `pool` is where it may stand
     hash: str = ""
     taken_out: bool = False  # of its ReplicaSet, by its labels: a person's own pod until one adopts it

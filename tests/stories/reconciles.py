@@ -263,6 +263,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 pod.cost, pod.cost_before = action.cost, action.remember
+                pod.cost_at = None if action.remember is None else cluster.now
         case DeleteVanishedPod():
             pod = cluster.pods.get(action.pod)
             if pod is not None and action.node not in cluster.nodes:

@@ -271,4 +271,5 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         revision=pod.hash,
         deletion_cost=pod.cost,
         cost_before=pod.cost_before,
+        cost_at=cluster.instant(pod.cost_at) if pod.cost_at is not None else None,
     )

@@ -5,14 +5,18 @@ is the deletion cost (H7); users' own costs are remembered and put back. Source:
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
 from splitter.core.clock import left_s
-from splitter.core.model import Attachment, NodeStatus, PodView, ReplicaSetView
+from splitter.core.model import Attachment, NodeStatus, Observation, PodView, ReplicaSetView, seconds_between
 from splitter.core.plan import PlanInput
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
 OUR_COST = "-1000"
+# Within so many seconds the controller of its ReplicaSet has seen a cost, as a rule within one; a time that
+# the API server writes is cut to whole seconds.
+COST_SEEN_S = 6.0
 # A lost pod may look ready for a minute still, and must go before one that is only about to go.
 LOST_COST = "-1001"
 
@@ -29,7 +33,8 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
     """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes (H8, H9).
 
     A holder is lowered only when every pod of it that is going carries the deletion cost already: a
-    cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
+    cost written in the same breath may reach the ReplicaSet controller after the scale. If it is to lose
+    some of its ready pods and not all, the cost has to be older than that, too. In an emergency
     the raises go out alone: what can wait for the next reconcile must not keep a worker from the next
     workload's raise. `keeps` is the UID of a pod that bears our cost although its node is sound.
     """
@@ -61,8 +66,30 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
     raises = [scale for scale in scales if scale.replicas > scale.was]
     if raises and (costs or vanished):
         return tuple(raises)
+    uncosted |= {scale.name for scale in scales if _goes_by_unseen(scale, holders.get(scale.name, ()), this)}
     lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
     return (*raises, *costs, *lowerings, *vanished)
+
+
+def _goes_by_unseen(scale: Scale, pods: Sequence[PodView], this: PlanInput) -> bool:
+    """Whether which ready pods go is decided by a cost that their controller may not have seen."""
+    ready = sum(pod.counts and pod.ready_since is not None for pod in pods)
+    chosen = 0 < scale.replicas < ready and scale.replicas < scale.was
+    return chosen and any(_unseen_s(pod, this.observed.now) for pod in pods)
+
+
+def unseen_s(observed: Observation) -> float | None:
+    """Return the seconds until the controllers have seen the costs written last; None: they have."""
+    pods = [pod for one in (*observed.twins, *observed.attached_as(Attachment.PARKED)) for pod in one.pods]
+    return max((_unseen_s(pod, observed.now) for pod in pods), default=0.0) or None
+
+
+def _unseen_s(pod: PodView, now: datetime) -> float:
+    """Return the seconds until a cost counts as seen: at once if the clocks are too far apart to tell."""
+    if pod.cost_at is None or not pod.counts:
+        return 0.0
+    age_s = seconds_between(pod.cost_at, now)
+    return COST_SEEN_S - age_s if abs(age_s) < COST_SEEN_S else 0.0
 
 
 def _marking(this: PlanInput) -> bool:

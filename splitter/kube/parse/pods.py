@@ -14,6 +14,7 @@ from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_PLACEHOL
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, SpreadConstraint, Toleration
+from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.fields import Raw, condition, controller, count, identity, instant, quantity
 from splitter.kube.records import TEMPLATE_HASH, PodRecord
 
@@ -64,10 +65,17 @@ def pod(raw: Raw) -> PodRecord:
         held_for=annotations.get(ANNOTATION_HELD_FOR, "") if LABEL_PLACEHOLDER in labels else "",
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
+        cost_at=_last_written(metadata) if COST_BEFORE in annotations else None,
         termination_s=_termination_s(spec),
         priority=spec.get("priority") or 0,
         requests=_requests(spec),
     )
+
+
+def _last_written(metadata: Raw) -> datetime | None:
+    """Return when splitter last wrote to an object; None if no managed field says so."""
+    ours = [one for one in metadata.get("managedFields", ()) if one.get("manager") == FIELD_MANAGER]
+    return max((instant(one["time"]) for one in ours if one.get("time")), default=None)
 
 
 def _template_hash(labels: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from core.one_reconcile import at_rest, kinds, planned
 from splitter.core.actions import DeleteVanishedPod, Scale, SetDeletionCost
 from splitter.core.model import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState
-from splitter.core.twins.write_order import is_low, restored_costs
+from splitter.core.twins.write_order import COST_SEEN_S, is_low, restored_costs
 
 
 class TestOrder:
@@ -45,6 +45,21 @@ class TestOrder:
         result = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
         costs = {one.pod: one.cost for one in result.actions if isinstance(one, SetDeletionCost)}
         assert costs == {"doomed-0": "-1000", "lost-0": "-1001"}
+
+    @pytest.mark.parametrize(
+        ("age_s", "lowered"), [(0, False), (5, False), (7, True), (-2, False), (-900, True)]
+    )
+    def test_a_cost_has_time_to_be_seen(self, age_s: float, lowered: bool) -> None:
+        """Else its controller takes a sound pod as readily; a clock far ahead keeps nothing waiting."""
+        [doomed] = pods(doomed=1)
+        written = replace(doomed, deletion_cost="-1000", cost_before="", cost_at=ago(age_s))
+        parked = replica_set(of=(*pods(9), written))
+        on_demand = twin(Pool.ON_DEMAND, pods(7))
+        result = planned(observation(sets=[parked], on_demand=on_demand, spot=twin(Pool.SPOT)))
+        assert lowered == any(isinstance(one, Scale) and one.replicas < one.was for one in result.actions)
+        if not lowered:
+            assert result.requeue_after_s is not None
+            assert result.requeue_after_s <= COST_SEEN_S - age_s
 
     @pytest.mark.parametrize(
         ("ready", "since_s", "written"), [(True, 1, False), (True, 11, True), (False, 1, True)]

@@ -206,6 +206,13 @@ class TestPods:
         assert (result.deletion_cost, result.cost_before) == ("-1000", "5")
         assert (parse.pod(pod()).deletion_cost, parse.pod(pod()).cost_before) == (None, None)
 
+    @pytest.mark.parametrize(("manager", "known"), [("splitter", True), ("kubelet", False)])
+    def test_when_a_deletion_cost_was_written(self, manager: str, known: bool) -> None:
+        """As the API server says of splitter's own fields."""
+        raw = pod(annotations={DELETION_COST: "-1000", COST_BEFORE: ""})
+        raw["metadata"]["managedFields"] = [{"manager": manager, "time": READY}, {"manager": "other"}]
+        assert parse.pod(raw).cost_at == (instant(READY) if known else None)
+
 
 class TestRequests:
     def asked(self, **spec: object) -> dict[str, int]:
