@@ -6,7 +6,7 @@ select. Placement has none (G14), and what asks no budget is not covered (G15). 
 each reconcile.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from zlib import crc32
@@ -19,7 +19,9 @@ from splitter.core.clock import soonest_s
 from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
+from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import guard_name
+from splitter.core.limits import MAX_BUDGETS
 from splitter.core.model import (
     NodeStatus,
     Note,
@@ -27,7 +29,6 @@ from splitter.core.model import (
     PodView,
     Pool,
     ReplicaSetView,
-    TwinView,
     seconds_between,
 )
 from splitter.core.plan import Plan, PlanInput, looked_at_again
@@ -78,6 +79,8 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
             return _unguarded(plan, f"{why}. {name} is there as well, and cannot be deleted: {refused}")
         gone = (_end(ours),) if ours is not None else ()
         plan = replace(plan, actions=(*plan.actions, *gone), guard=why)
+        if _too_many(this):
+            return _unguarded(plan, why)
         return _counted_anew(this, plan, users[0], yields=ours is not None) if len(users) == 1 else plan
     there = ours.min_available if ours is not None else None
     if refused:
@@ -118,12 +121,7 @@ def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bo
     if plan.step is not Step.RUN or theirs.refuses_since is None:
         return plan
     ready = [
-        pod
-        for twin in this.observed.twins
-        for rs in twin.replica_sets
-        if selects(theirs, {**_made_with(this, twin, rs), **pod_labels(this.source.key.name, twin.pool)})
-        for pod in rs.pods
-        if pod.counts and pod.ready_since is not None
+        pod for rs in _taken(this, theirs) for pod in rs.pods if pod.counts and pod.ready_since is not None
     ]
     if len(ready) <= theirs.healthy:
         return plan
@@ -141,11 +139,29 @@ def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bo
 
 
 def _users(this: PlanInput) -> list[BudgetView]:
-    """Return the budgets of the user's that select a pod of the twins, by name."""
+    """Return the budgets of the user's that select a pod of the twins, by name; none of too many (G17)."""
     others = [one for one in this.observed.budgets if not one.is_ours]
-    labels = list(_labels(this)) if others else []
-    selecting = (one for one in others if any(selects(one, each) for each in labels))
+    if not others or _too_many(this):
+        return []
+    sets = _label_sets(this)
+    selecting = (one for one in others if one.selector is not None and sets.selected(one.selector))
     return sorted(selecting, key=lambda one: one.name)
+
+
+def _taken(this: PlanInput, theirs: BudgetView) -> list[ReplicaSetView]:
+    """Return the ReplicaSets whose pods a budget selects; new ones of a StatefulSet's, by its template."""
+    sets, holders = LabelSets(), list[ReplicaSetView]()
+    for twin in this.observed.twins:
+        ours = pod_labels(this.source.key.name, twin.pool)
+        made = this.source if isinstance(this.rendered, Note) else this.rendered[twin.pool]
+        plain = [rs for rs in twin.replica_sets if not rs.template_labels]
+        sets.add(_template_labels(made.manifest_json), *(ours for _ in plain))
+        own = [rs for rs in twin.replica_sets if rs.template_labels]
+        for rs in own:
+            sets.add(rs.template_labels, ours)
+        holders += [*plain, *own]
+    taken = sets.selected(theirs.selector) if theirs.selector is not None else 0
+    return [rs for number, rs in enumerate(holders) if taken >> number & 1]
 
 
 def _yields(this: PlanInput, name: str, users: Sequence[BudgetView]) -> str:
@@ -159,58 +175,44 @@ def _yields(this: PlanInput, name: str, users: Sequence[BudgetView]) -> str:
         )
     if users:
         return f"your PodDisruptionBudget {users[0].name}" + (f" ({users[0].says})" if users[0].says else "")
+    if many := _too_many(this):
+        return many
     if any(one.name == name for one in this.observed.budgets if not one.is_ours):
         return f"none: PodDisruptionBudget {name} is not splitter's"
     return ""
 
 
-def _labels(this: PlanInput) -> Iterator[Mapping[str, str]]:
-    """Yield the labels of pods that there are, or are to be: of each revision, and of both templates.
+def _too_many(this: PlanInput) -> str:
+    if sum(not one.is_ours for one in this.observed.budgets) <= MAX_BUDGETS:
+        return ""
+    return (
+        f"none: namespace {this.source.key.namespace} has more than {MAX_BUDGETS} PodDisruptionBudgets that"
+        " are not splitter's, too many to tell which select its pods; delete those that are not needed"
+    )
+
+
+def _label_sets(this: PlanInput) -> LabelSets:
+    """Return the labels of pods that there are, or are to be: of each revision, and of both templates.
 
     A template set may add some; and pods of an earlier revision have those that they were made with.
     """
+    sets, twins = LabelSets(), this.observed.twins
     made = () if isinstance(this.rendered, Note) else this.rendered.values()
-    texts = (this.source.manifest_json, *(one.manifest_json for one in made))
-    for twin in this.observed.twins:
-        revisions = (rs.template_labels for rs in twin.replica_sets if rs.pods)
-        for written in (*map(_template_labels, texts), *revisions):
-            if written:
-                yield {**written, **pod_labels(this.source.key.name, twin.pool)}
-
-
-def _made_with(this: PlanInput, twin: TwinView, rs: ReplicaSetView) -> Mapping[str, str]:
-    """Return the labels of a ReplicaSet's pods; of a StatefulSet's, those that new ones are made with."""
-    if rs.template_labels:
-        return rs.template_labels
-    made = this.source if isinstance(this.rendered, Note) else this.rendered[twin.pool]
-    return _template_labels(made.manifest_json)
+    ours = {twin.pool: pod_labels(this.source.key.name, twin.pool) for twin in twins}
+    for text in (this.source.manifest_json, *(one.manifest_json for one in made)):
+        if written := _template_labels(text):
+            sets.add(written, *ours.values())
+    for twin in twins:
+        for rs in twin.replica_sets:
+            if rs.pods and rs.template_labels:
+                sets.add(rs.template_labels, ours[twin.pool])
+    return sets
 
 
 def _template_labels(manifest: str) -> Mapping[str, str]:
     template = (orjson.loads(manifest).get("spec") or {}).get("template") or {}
     labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
     return labels
-
-
-def selects(budget: BudgetView, labels: Mapping[str, str]) -> bool:
-    """Whether a budget selects a pod with these labels; an operator that nobody knows might."""
-    if budget.selector is None:
-        return False
-    return all(_matches(labels, *one) for one in budget.selector)
-
-
-def _matches(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
-    match operator:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-        case _:
-            return True
 
 
 def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, str, float | None]:

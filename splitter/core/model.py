@@ -291,6 +291,7 @@ class SourceView:
     stateful: StatefulView | None = None
     pod_labels: tuple[str, ...] = ()  # the labels that its pod template or its selector names
     selector: str = ""  # of its pods, as text: what an autoscaler of the Split is told
+    selector_terms: int = 1  # of the same, with their values
 
 
 @dataclass(frozen=True, slots=True)

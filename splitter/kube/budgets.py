@@ -17,6 +17,7 @@ import orjson
 from splitter.core.actions import SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name
+from splitter.core.limits import MAX_BUDGETS
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
 from splitter.kube.client import FORCED, NOT_LEADING, OURS, ApiError, Client, Json
@@ -86,12 +87,14 @@ class Budgets:
     def of(self, key: Key, split_uid: str) -> tuple[BudgetView, ...]:
         """Return a workload's own, whoever's has its name, and all of the users' in its namespace.
 
-        Those of other workloads select other pods. `split_uid` is of the workload's Split.
+        Of more than are compared one more than that (G17). Those of other workloads select other pods.
+        `split_uid` is of the workload's Split.
         """
         namespace = key.namespace
         ours = self.indexer.find("split", (namespace, split_uid))
         named = self.indexer.find("name", (namespace, guard_name(key)))
-        others = {record.uid: record for record in (*self.indexer.find("users", namespace), *named)}
+        users = self.indexer.find("users", namespace)[: MAX_BUDGETS + 1]
+        others = {record.uid: record for record in (*users, *named)}
         for record in ours:
             others.pop(record.uid, None)
         left = [others.pop(record.uid) for record in named if record.left_of == short_name(key.name)]

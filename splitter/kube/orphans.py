@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from splitter.core.labels_annotations import kept_name, short_name
+from splitter.core.limits import MAX_TERMS
 from splitter.core.model import Pool, ReplicaSetView, SourceView
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.kube.cache import Cache
@@ -80,12 +81,15 @@ def bears_its_hash(name: str, revision: str) -> bool:
 
 
 def _selected(source: SourceView | None, pods: Collection[PodRecord]) -> tuple[PodRecord, ...]:
-    """Return the pods that the source's selector matches, and so those of its twins."""
-    if source is None or not pods:
+    """Return the pods that the source's selector matches, and so those of its twins; of a long one none.
+
+    A workload with a selector over the limit is refused, and held if it is split; nothing of it is lowered.
+    """
+    if source is None or not pods or source.selector_terms > MAX_TERMS:
         return ()
-    selector = orjson.loads(source.manifest_json)["spec"]["selector"]
-    terms = label_selector(selector)
-    return tuple(pod for pod in pods if all(term.matches(dict(pod.labels)) for term in terms))
+    terms = label_selector(orjson.loads(source.manifest_json)["spec"]["selector"])
+    labelled = ((pod, dict(pod.labels)) for pod in pods)
+    return tuple(pod for pod, labels in labelled if all(term.matches(labels) for term in terms))
 
 
 def _related(cache: Cache, key: Key, twins: Collection[TwinRecord]) -> list[ReplicaSetRecord]:

@@ -11,12 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
+from itertools import islice
 
 import orjson
 
 from splitter.core.desired.twin import pod_labels
+from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import kept_name
-from splitter.core.limits import too_large
+from splitter.core.limits import MAX_TERMS, too_large
 from splitter.core.model import Pool, RelatedObjects, SourceView, seconds_between
 from splitter.core.nodes.fit import MatchExpression
 from splitter.core.split_status.view import SplitView
@@ -25,16 +27,14 @@ from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw
-from splitter.kube.parse.pods import label_selector
+from splitter.kube.parse.pods import count_terms, label_selector
 from splitter.kube.parse.statefulsets import selector_text
-from splitter.kube.records import TEMPLATE_HASH, PodRecord, ReplicaSetRecord, TwinRecord
+from splitter.kube.records import TEMPLATE_HASH, PodRecord, ReplicaSetRecord, TwinRecord, few
 
 # Of one kind in one namespace that may select pods by labels that people write.
 MAX_RIVALS = 2000
-# Terms of one selector, and their values; people write a few.
-MAX_TERMS = 100
-# Terms and values against the labels of a pod: the most that one look compares.
-_MOST_COMPARED = 1_000_000
+# Terms and values of all ReplicaSets that one look compares, and how many pods of a workload that all differ.
+_MOST_COMPARED, _MOST_LABELLED = 1_000_000, 5_000
 _TEXT_MAX = 200
 # How old a list may be.
 _FRESH_S = 1.0
@@ -100,15 +100,15 @@ class RivalFinder:
             ),
         ]
         pods = [pod for rs in sets for pod in self._cache.pods.find("owner", (rs.namespace, rs.uid))]
-        alike = list(_labels(source, sets, pods))
+        alike = _labels(source, few(sets), pods)
         own = {rs.uid for rs in sets}
         rivals = [rs for rs in self._candidates(source.key.namespace, alike) if rs.uid not in own]
         rivals = [rs for rs in rivals if rs.controller_uid not in owners]
         long = [rs for rs in rivals if _size(rs.selector) > MAX_TERMS]
         unread = kept.unread or (_too_long(f"ReplicaSet {long[0].view.name}") if long else "")
         rivals = [rs for rs in rivals if _size(rs.selector) <= MAX_TERMS]
-        selectors = (*(rs.selector for rs in rivals), *(other.selector for other in kept.others))
-        alike = alike[: max(1, _MOST_COMPARED // (sum(map(_size, selectors)) + 1))]
+        if sum(_size(rs.selector) for rs in rivals) > _MOST_COMPARED:
+            return Rivals(unread=f"the selectors of {len(rivals)} ReplicaSets are too many to compare")
         for rs in rivals:
             if _takes(rs.selector, alike):
                 return Rivals(_replica_set(rs), unread)
@@ -141,10 +141,9 @@ class RivalFinder:
             rivals = Rivals(unread=f"the API server answered: {error}")
         return replace(around, rival=rivals.rival, rivals_unread=rivals.unread)
 
-    def _candidates(self, namespace: str, alike: Iterable[Mapping[str, str]]) -> Iterator[ReplicaSetRecord]:
+    def _candidates(self, namespace: str, alike: LabelSets) -> Iterator[ReplicaSetRecord]:
         """Yield the ReplicaSets whose first label one of the pods has, and those that name none."""
-        pairs = {f"{key}={text}" for labels in alike for key, text in labels.items()} | {""}
-        for pair in sorted(pairs):
+        for pair in ("", *(f"{key}={text}" for key, text in sorted(alike.labels))):
             for rs in self._cache.replica_sets.find("selects", (namespace, pair)):
                 if not rs.deleting:  # one that is being deleted adopts nothing
                     yield rs
@@ -198,35 +197,34 @@ def _selecting(kind: str, raw: Raw) -> _Selecting | None:
 
 def _size(selector: Sequence[MatchExpression]) -> int:
     """Return how many terms and further values one has; of a long one no more than that it is long."""
-    if len(selector) > MAX_TERMS:
-        return len(selector)
-    return sum(max(1, len(term.values)) for term in selector)
+    return len(selector) if len(selector) > MAX_TERMS else count_terms(selector)
 
 
 def _too_long(who: str) -> str:
     return f"the selector of {who} has more than {MAX_TERMS} terms and values"
 
 
-def _labels(
-    source: SourceView, sets: Iterable[ReplicaSetRecord], pods: Iterable[PodRecord]
-) -> Iterator[dict[str, str]]:
-    """Yield the labels that its pods have, will have in a pool, or are given when they are made."""
+def _labels(source: SourceView, sets: Iterable[ReplicaSetRecord], pods: Iterable[PodRecord]) -> LabelSets:
+    """Return the labels that its pods have, will have in a pool, or are given when they are made."""
     template = orjson.loads(source.manifest_json)["spec"]["template"].get("metadata") or {}
-    made = dict(template.get("labels") or {})
     active = [rs for rs in sets if rs.view.spec_replicas or rs.view.status_replicas]
     prefix = kept_name(source.key.name, "")
-    bare = [{**made, TEMPLATE_HASH: one} for rs in active for one in rs.view.hashes] or [made]
-    bare += [dict(rs.view.template_labels) for rs in active if not rs.view.name.startswith(prefix)]
+    hashes = [{TEMPLATE_HASH: one} for rs in active for one in rs.view.hashes] or [{}]
+    given: list[Mapping[str, str]] = [{}, *(pod_labels(source.key.name, pool) for pool in Pool)]
+    alike = LabelSets()
+    alike.add(template.get("labels") or {}, *({**one, **more} for one in hashes for more in given))
+    for rs in active:
+        if not rs.view.name.startswith(prefix):
+            alike.add(rs.view.template_labels, *given)
     distinct = {pod.labels for pod in pods if pod.labels and not pod.finished}
-    for labels in (*bare, *map(dict, sorted(distinct))):
-        yield labels
-        for pool in Pool:
-            yield {**labels, **pod_labels(source.key.name, pool)}
+    for labels in islice(sorted(distinct), _MOST_LABELLED):
+        alike.add(dict(labels), *given)
+    return alike
 
 
-def _takes(selector: tuple[MatchExpression, ...], alike: Iterable[Mapping[str, str]]) -> bool:
+def _takes(selector: tuple[MatchExpression, ...], alike: LabelSets) -> bool:
     """Whether a selector takes one of these pods; an empty one is none that a controller acts on."""
-    return bool(selector) and any(all(term.matches(labels) for term in selector) for labels in alike)
+    return bool(selector and alike.selected((one.key, one.operator, one.values) for one in selector))
 
 
 def _replica_set(rs: ReplicaSetRecord) -> str:

@@ -17,7 +17,7 @@ import orjson
 from splitter.admission.placement import NAME as POLICY
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.evictions import BudgetView
-from splitter.core.guard import selects
+from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SPLIT
 from splitter.core.model import Note, SourceView, seconds_between
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
@@ -272,8 +272,9 @@ class _Look:
         if not (here := self._budgets.get(view.key.namespace)):
             return ()
         template = orjson.loads(view.manifest_json)["spec"]["template"]
-        labels = (template.get("metadata") or {}).get("labels") or {}
-        return [one for one in here if selects(one, labels)]
+        sets = LabelSets()
+        sets.add((template.get("metadata") or {}).get("labels") or {}, {})
+        return [one for one in here if one.selector is not None and sets.selected(one.selector)]
 
 
 def _is_free(view: SourceView) -> bool:

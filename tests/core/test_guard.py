@@ -23,9 +23,11 @@ from builders import (
     twin,
     twin_of,
 )
+from cpu import cpu_below
+from splitter.core import limits
 from splitter.core.actions import Action, HolderKind, Scale, SetBudget, SetDeletionCost
 from splitter.core.evictions import BudgetView
-from splitter.core.guard import guarded, selects
+from splitter.core.guard import guarded
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
@@ -535,10 +537,32 @@ class TestOthers:
             "your PodDisruptionBudgets one, two: Kubernetes refuses every eviction"
         )
 
-    def test_no_selector_selects_nothing(self) -> None:
-        """Which is not the same as an empty one."""
-        assert not selects(users(selector=None), {"app": "web"})
-        assert selects(users(selector=()), {})
+    def test_too_many_to_compare(self) -> None:
+        """None is compared, ours yields, and the Split and an Event say why."""
+        many = [users(f"b-{number}", (("app", "In", ("x",)),)) for number in range(limits.MAX_BUDGETS + 1)]
+        result = planned(at_rest(budgets=(OURS, *many)))
+        assert SetBudget("web-guard", None, "uid-guard") in result.actions
+        assert result.guard.startswith("none: namespace shop has more than 2000 PodDisruptionBudgets")
+        assert [note.reason for note in result.advice] == [Reason.UNGUARDED]
+        within = planned(at_rest(budgets=(OURS, *many[:-1])))
+        assert (within.actions, within.advice) == ((), ())
+
+    def test_many_long_ones_beside_many_revisions(self) -> None:
+        """What they cost is their sum: 2,000 budgets of 32 terms, 500 revisions of 2,000 labels."""
+        terms = (*((f"absent-{n}", "NotIn", ("v",)) for n in range(31)), ("absent", "Exists", ()))
+        many = tuple(users(f"b-{number}", terms) for number in range(limits.MAX_BUDGETS))
+        labels = {f"l-{number}": "" for number in range(2_000)}
+        sets = [
+            replace(
+                replica_set(f"web-spot-{number}", of=pods(1), attachment=Attachment.ATTACHED),
+                template_labels={**labels, "pod-template-hash": str(number)},
+            )
+            for number in range(500)
+        ]
+        seen = replace(at_rest(budgets=(OURS, *many)), spot=twin_of(Pool.SPOT, sets, updated=1))
+        with cpu_below(1.0):
+            result = planned(seen)
+        assert result.guard.startswith("web-guard keeps")
 
     def test_a_stranger_has_the_name(self) -> None:
         """It stays as it is."""

@@ -39,6 +39,7 @@ def stateful(replicas: int, claims: int = 0, **fields: Any) -> SourceView:  # no
 TOO_LARGE = [
     (free_source(manifest_json="x" * (limits.MAX_MANIFEST_BYTES + 1024)), "513 KiB", "512 KiB"),
     (free_source(claims=tuple(map(str, range(51)))), "51 volume claims", "most 50"),
+    (free_source(selector_terms=101), "101 terms and values", "most 100"),
     (stateful(1001), "1001 replicas", "most 1000"),
     (stateful(126, 2), "252 volume claims", "most 250"),
 ]
@@ -65,6 +66,7 @@ def test_over_a_limit(source: SourceView, size: str, limit: str) -> None:
         free_source(manifest_json="x" * limits.MAX_MANIFEST_BYTES),
         free_source(100_000),
         free_source(claims=tuple(map(str, range(50)))),
+        free_source(selector_terms=100),
         stateful(1000),
         stateful(125, 2),
         stateful(0, 100),

@@ -134,6 +134,14 @@ class TestTakenOut:
         taken = naked("web-1-a", {**labels, "app": "web-debug", "debugged": "yes"})
         assert seen(kept, taken, selector=selector) == (set(), False)
 
+    def test_by_a_selector_over_the_limit(self) -> None:
+        """It is compared with nothing: the workload is refused, and a product of two sizes is seconds."""
+        terms = [{"key": f"absent-{number}", "operator": "DoesNotExist"} for number in range(100)]
+        within = {"matchExpressions": terms}
+        assert seen(naked(), selector=within) == ({"web-1-a"}, False)
+        over = {"matchLabels": {"app": "web"}, **within}
+        assert seen(naked(), selector=over) == (set(), False)
+
     def test_by_its_hash(self) -> None:
         """`kubectl label pod web-1-a pod-template-hash=debug --overwrite`: no ReplicaSet has that hash."""
         taken = {**OURS, "pod-template-hash": "debug"}

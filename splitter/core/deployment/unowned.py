@@ -180,15 +180,20 @@ def _as_selected(observed: Observation) -> Observation:
     Its controller may adopt them at any moment, and makes no pod before it has. Counted beside it they would
     let it be lowered, and it would end them as soon as it has them.
     """
-    orphans = list(observed.orphans)
+    orphans: dict[str, list[PodView]] = {}  # by revision: many ReplicaSets may be there, and many pods
+    for pod in observed.orphans:
+        orphans.setdefault(pod.revision, []).append(pod)
 
     def with_pods(sets: Iterable[ReplicaSetView], pools: Collection[Pool]) -> tuple[ReplicaSetView, ...]:
         return tuple(replace(rs, pods=(*rs.pods, *selected(rs, pools))) for rs in sets)
 
     def selected(rs: ReplicaSetView, pools: Collection[Pool]) -> list[PodView]:
         selects = rs.deleted is None and rs.spec_replicas
-        own = [pod for pod in orphans if selects and pod.revision in rs.hashes and pod.born in pools]
-        orphans[:] = [pod for pod in orphans if pod not in own]
+        if not selects:
+            return []
+        own = [pod for one in dict.fromkeys(rs.hashes) for pod in orphans.get(one, ()) if pod.born in pools]
+        for one in rs.hashes:
+            orphans[one] = [pod for pod in orphans.get(one, ()) if pod.born not in pools]
         return own
 
     twins = {
@@ -201,7 +206,7 @@ def _as_selected(observed: Observation) -> Observation:
         on_demand=twins.get(Pool.ON_DEMAND),
         spot=twins.get(Pool.SPOT),
         replica_sets=sets,
-        orphans=tuple(orphans),
+        orphans=tuple(pod for pods in orphans.values() for pod in pods),
     )
 
 

@@ -226,6 +226,11 @@ def label_selector(raw: Raw) -> tuple[MatchExpression, ...]:
     return (*named, *expressions(raw.get("matchExpressions")))
 
 
+def count_terms(selector: Sequence[MatchExpression]) -> int:
+    """Return how many terms and further values a selector has: what comparing it with one pod costs."""
+    return sum(max(1, len(term.values)) for term in selector)
+
+
 def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
     """Return what the scheduler reserves: containers and sidecars, or the largest init container."""
     running: dict[str, int] = {}

@@ -26,7 +26,7 @@ from splitter.kube.parse.fields import (
     owners,
     texts,
 )
-from splitter.kube.parse.pods import label_selector, pod_request, spread_constraints
+from splitter.kube.parse.pods import count_terms, label_selector, pod_request, spread_constraints
 from splitter.kube.records import TEMPLATE_HASH, ReplicaSetRecord, SourceRecord, TwinRecord
 
 
@@ -238,6 +238,7 @@ def source(raw: Raw) -> SourceRecord:
         stateful=only,
         pod_labels=_pod_labels(spec),
         selector=statefulsets.selector_text(spec["selector"]),
+        selector_terms=count_terms(label_selector(spec["selector"])),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
     )
     return SourceRecord(*identity(metadata), view)

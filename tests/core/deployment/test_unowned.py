@@ -7,6 +7,7 @@ import pytest
 
 from builders import NOW, ago, observation, pod, rendered, replica_set, split, twin_of
 from core.deployment.owners import OD, SPOT, labelled, running
+from cpu import cpu_below
 from splitter.core.actions import Park
 from splitter.core.deployment.unowned import completed, given_up, is_over, lost_meanwhile, orphans_of
 from splitter.core.handover import Step
@@ -165,6 +166,19 @@ class TestTheEnd:
         assert not result.orphans
         holders = [*result.replica_sets, *(rs for one in result.twins for rs in one.replica_sets)]
         assert [rs.name for rs in holders if set(pods) & set(rs.pods)] == ["web-spot-h1"]
+
+    def test_of_many(self) -> None:
+        """Twice as many pods cost twice as much: 6,000 that a ReplicaSet selects, 6,000 that none does."""
+        let_go = PastDecision(ago(30), "HandingOver", "running pods change their owner: 2")
+        pods = running(0, 6_000, born=True)
+        others = tuple(replace(one, uid=f"{one.uid}-x", revision="other") for one in pods)
+        adopts = replace(replica_set("web-spot-h1", 2, age_s=11), hashes=(pods[0].revision,))
+        spot = twin_of(SPOT, [adopts], updated=0)
+        seen = observation(labelled(), on_demand=on_demand(), spot=spot, split=split(decisions=(let_go,)))
+        with cpu_below(1.0):
+            result = given_up(replace(seen, orphans=(*pods, *others)))
+        assert [len(rs.pods) for one in result.twins for rs in one.replica_sets] == [3, 6_000]
+        assert [len(rs.pods) for rs in result.replica_sets] == [6_000]
 
     def test_of_what_hangs(self) -> None:
         """It is parked by its name, as a twin's where it is one; its finalizer is left alone."""
