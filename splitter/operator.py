@@ -23,13 +23,12 @@ from prometheus_client import REGISTRY
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
-from splitter.core.nodes.facts import Health
 from splitter.core.reasons import Reason, State
 from splitter.kube.access import check_access, check_connection, missing_in, patiently
 from splitter.kube.apply import Writer
-from splitter.kube.cache import Cache
 from splitter.kube.client import Client
 from splitter.kube.connect import connect
+from splitter.kube.held_up import write_down_anew
 from splitter.kube.lease import Election, leading_elsewhere
 from splitter.kube.observe import Observer
 from splitter.kube.records import TemplateSetRecord
@@ -39,6 +38,7 @@ from splitter.reconciler import Reconciler
 from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import REST_S, WorkQueue
 from splitter.reconciler.relief import watch_of
+from splitter.reconciler.watchdog import Watchdog, leave_alone
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import health, metrics, scrapes
 from splitter.report.serving import default_address
@@ -169,6 +169,14 @@ class _Operator:
         self._renderer = BoundedRenderer(renderer_of(settings, self._cache.template_sets.by_name))
         self._reconciler: Reconciler | None = None  # of this term
         self._health = health.Health()
+        self._watchdog = Watchdog(
+            self._queue,
+            self._health,
+            partial(write_down_anew, settings.kubeconfig, settings.context, settings.own_namespace)
+            if self._election is not None
+            else None,
+            settings.lease_duration_s,
+        )
         self._terms: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.stop = asyncio.Event()
@@ -203,6 +211,7 @@ class _Operator:
         REGISTRY.register(metrics.Watches(self._restarts, self._failing))
         metrics.leads(now=False)
         self._spawn(self._look_after_health())
+        self._watchdog.begin()
         for reflector in self._reflectors:
             self._spawn(reflector.run())
         await self._fill()
@@ -296,7 +305,7 @@ class _Operator:
             for key in self._cache.workloads():
                 if key.namespace == namespace:
                     self._queue.add(key)
-            put_endangered_first(self._cache)
+            self._cache.put_endangered_first()
 
     def _restarts(self) -> Counter[str]:
         """Count, by the kind that is watched, how often a watch had to begin anew; called by scrapes."""
@@ -324,9 +333,11 @@ class _Operator:
         )
         for record in list(self._cache.template_sets.store.values()):
             reconciler.validate_template_set(record)
+        if self._election is not None:
+            leave_alone(self._queue, self._election.lease)
         for key in self._cache.workloads():
             self._queue.add(key)
-        put_endangered_first(self._cache)
+        self._cache.put_endangered_first()
         self._queue.serve(served=True)
         logger.info("reconciling: %d workloads", len(self._queue))
         try:
@@ -379,17 +390,6 @@ class _Operator:
             logger.error("a part of splitter ended and the process leaves", exc_info=error)
             self.failure = error
             self.stop.set()
-
-
-def put_endangered_first(cache: Cache) -> None:
-    """Have those looked at first whose nodes are unwell, or went while nobody looked.
-
-    The nodes are listed long before the pods are: when they were seen, nothing was known to stand on them.
-    """
-    nodes = (record.state for record in cache.nodes.values())
-    unwell = [state.name for state in nodes if state.health is not Health.HEALTHY]
-    for name in (*unwell, *cache.vanished):
-        cache.enqueue_owners_on(name)
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

@@ -319,6 +319,15 @@ class Cache:
             if not pod.finished and (key := self._source_of_pod(pod)) is not None:
                 self._enqueue(key, urgent=stands(pod) and self._is_split(key))
 
+    def put_endangered_first(self) -> None:
+        """Have those looked at first whose nodes are unwell, or went while nobody looked.
+
+        The nodes are listed long before the pods: when they were seen, nothing was known to stand on them.
+        """
+        unwell = [node.facts.name for node in self.nodes.values() if node.state.health is not Health.HEALTHY]
+        for name in (*unwell, *self.vanished):
+            self.enqueue_owners_on(name)
+
     def _is_split(self, key: Key) -> bool:
         """Whether there is anything to raise: a twin, or in placement mode ordinals."""
         placed = any(split.spec.ordinals is not None for split in self.splits.find("source", key))

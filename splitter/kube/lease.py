@@ -114,6 +114,11 @@ class Election:
         return self.left_s() > 0
 
     @property
+    def lease(self) -> Json:
+        """The Lease as it was read or written last; empty before."""
+        return self._seen.raw if self._seen is not None else {}
+
+    @property
     def leader(self) -> str:
         """Who held the Lease when it was last seen; empty: nobody."""
         return self._seen.holder if self._seen is not None else ""

@@ -57,6 +57,7 @@ class WorkQueue:
         self._normal: FairQueue[Key, None] = FairQueue()
         self._bursts: dict[Key, bool] = {}  # whether another call has come since the burst began
         self._working: dict[Key, float] = {}  # since when
+        self._left_alone: dict[Key, asyncio.TimerHandle] = {}
         self._progress_s = 0.0
         self.served = False
         self._again: dict[Key, bool] = {}
@@ -99,6 +100,8 @@ class WorkQueue:
         time, not one a node. A call that is not urgent waits until `rest_s` seconds, or more while many keys
         rest, have passed since the key's last reconcile.
         """
+        if key in self._left_alone:
+            return  # it comes when that is over
         if urgent:
             self._called.setdefault(key, asyncio.get_running_loop().time())
         if urgent and self._coalesce_s and self._is_burst(key):
@@ -155,6 +158,24 @@ class WorkQueue:
         self._rests[key] = rest_s
         self.add_after(key, rest_s)
 
+    def leave_alone(self, key: Key, rest_s: float) -> None:
+        """Have a key wait for so long, whatever asks for it; then it comes (H83)."""
+        if (timer := self._left_alone.pop(key, None)) is not None:
+            timer.cancel()
+        self._urgent.discard(key.namespace, key)
+        self._normal.discard(key.namespace, key)
+        self._called.pop(key, None)
+        self._left_alone[key] = asyncio.get_running_loop().call_later(rest_s, self._is_back, key)
+
+    def _is_back(self, key: Key) -> None:
+        del self._left_alone[key]
+        self.add(key)
+
+    def worked_on(self, loop: asyncio.AbstractEventLoop | None) -> Key | None:
+        """Return the key whose reconcile runs in an event loop at this moment. Any thread may ask."""
+        task = asyncio.current_task(loop) if loop is not None else None
+        return next((key for key in list(self._working) if task and task.get_name() == str(key)), None)
+
     def _timer_due(self, key: Key) -> None:
         self._timers.pop(key, None)
         self.add(key)
@@ -173,6 +194,8 @@ class WorkQueue:
                     if lane is self._urgent:
                         self._rushed.add(key)
                     self._working[key] = time.monotonic()
+                    if (task := asyncio.current_task()) is not None:
+                        task.set_name(str(key))  # for `worked_on`
                     self._taken_by[key] = only_urgent
                     self._held[only_urgent][namespace] += 1
                     self._end_rest(key)  # this reconcile sees whatever came so far

@@ -83,7 +83,7 @@ class Rendering:
         known, key = self._known(observed, policy), observed.key
         if known is not None or key in self._under_way:
             return known
-        task = self._under_way[key] = asyncio.create_task(self._anew(observed, policy))
+        task = self._under_way[key] = asyncio.create_task(self._anew(observed, policy), name=str(key))
         await asyncio.wait((task,), timeout=_PATIENCE_S)
         if task.done():
             del self._under_way[key]

@@ -16,6 +16,9 @@ from splitter.report.serving import LOOPBACK, Answer, Request, listen
 
 # The event loop turns many times a second; a large list may hold it for some.
 _STUCK_S = 30.0
+# What is older than this is said to be so.
+_OLD_S = 3.0
+_LOOP = "event-loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,13 @@ class Health:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._shown: tuple[float, tuple[Check, ...]] = (clock(), ())
+        self.held_up_by = ""
+        """The workload that keeps the event loop from turning, where `reconciler.watchdog` has found one."""
+
+    @property
+    def shown_s(self) -> float:
+        """The clock's time at the last snapshot."""
+        return self._shown[0]
 
     def show(self, checks: Sequence[Check]) -> None:
         """Take a snapshot; called by the event loop itself, about once a second."""
@@ -49,22 +59,25 @@ class Health:
         shown_s, checks = self._shown
         age_s = self._clock() - shown_s
         is_turning = age_s <= _STUCK_S
-        message = "turns" if is_turning else f"has not turned for {age_s:.0f} s"
-        loop = Check("event-loop", message, live=is_turning, ready=is_turning, age_s=age_s)
+        message = f"has not turned for {age_s:.0f} s" if age_s > _OLD_S else "turns"
+        if self.held_up_by:
+            message += f": {self.held_up_by} holds it up"
+        loop = Check(_LOOP, message, live=is_turning, ready=is_turning, age_s=age_s)
         results = [(check, check.live if path == "/healthz" else check.ready) for check in (loop, *checks)]
         if path == "/readyz" and not checks:
             results.append((Check("start", "has not begun"), False))
         good = all(ok for _, ok in results)
         body: dict[str, object] = {
             "ok": good,
-            "checks": {check.name: _shown(check, ok=ok) for check, ok in results},
+            "checks": {check.name: _shown(check, ok, age_s) for check, ok in results},
         }
         return HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, body
 
 
-def _shown(check: Check, *, ok: bool) -> dict[str, object]:
+def _shown(check: Check, ok: bool, late_s: float) -> dict[str, object]:  # noqa: FBT001 (its only call)
     age = {} if check.age_s is None else {"age_s": round(check.age_s, 1)}
-    return {"ok": ok, "message": without_values(check.message), **age}
+    late = f" ({late_s:.0f} s ago)" if late_s > _OLD_S and check.name != _LOOP else ""
+    return {"ok": ok, "message": without_values(check.message) + late, **age}
 
 
 def serve(health: Health, port: int, address: str = LOOPBACK) -> int:

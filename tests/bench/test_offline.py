@@ -9,7 +9,6 @@ from bench.offline import REPLICAS, Run, names_of
 from splitter.core.model import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
-from splitter.operator import put_endangered_first
 from splitter.reconciler.losses import can_wait
 
 DEADLINE_S = 30.0
@@ -21,7 +20,7 @@ async def test_whose_node_is_doomed_comes_first_after_a_start() -> None:
     name = names_of(run.paper.nodes, Pool.SPOT)[0]
     run.paper.nodes += run.paper.tainted([name])
     run.fill()
-    put_endangered_first(run.cache)
+    run.cache.put_endangered_first()
     doomed = [pod for pod in run.paper.pods if pod["spec"]["nodeName"] == name]
     hurt = {pod["metadata"]["labels"]["splitter.io/source"] for pod in doomed}
     assert 0 < len(hurt) < 30

@@ -56,6 +56,26 @@ class TestAnswers:
         assert result is not None
         assert "has not turned for 31 s" in json.dumps(result[1])
 
+    def test_what_is_old(self) -> None:
+        """What was seen before the event loop stopped is said to be so: another process may lead by now."""
+        clock = Clock()
+        health = Health(clock)
+        health.show([Check("leader", "this process")])
+        clock.now_s += 12
+        health.held_up_by = "evil/web"
+        result = health.answer("/readyz")
+        assert result is not None
+        status, body = result
+        assert status == 200
+        assert body["checks"] == {
+            "event-loop": {
+                "ok": True,
+                "message": "has not turned for 12 s: evil/web holds it up",
+                "age_s": 12.0,
+            },
+            "leader": {"ok": True, "message": "this process (12 s ago)"},
+        }
+
 
 def _status(health: Health, path: str) -> int:
     result = health.answer(path)
