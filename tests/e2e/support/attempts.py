@@ -320,6 +320,13 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         BUDGETS,
         lambda s: s.create("poddisruptionbudgets", guarding(s, spec={"minAvailable": "100%"})),
     ),
+    "create a budget of the pods of another workload": (
+        BUDGETS,
+        lambda s: s.create(
+            "poddisruptionbudgets",
+            guarding(s, spec={"selector": {"matchLabels": {"splitter.io/source": "plain"}}}),
+        ),
+    ),
     "create a budget under the name of another Split": (
         BUDGETS,
         lambda s: s.create("poddisruptionbudgets", guarding(s, metadata={"name": "plain-guard"})),

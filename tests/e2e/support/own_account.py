@@ -19,6 +19,7 @@ from e2e.support.admission import steadily
 from e2e.support.controller import Controller
 from e2e.support.namespaces import open_shop
 from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
+from splitter.core.desired.manifest import mapping_at, mappings
 from splitter.core.desired.placeholder import idle_pod
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.sandbox import Api, ApiError, PatchKind, Sandbox
@@ -171,9 +172,10 @@ def metadata(**fields: object) -> JsonObject:
 
 def contained(**fields: object) -> JsonObject:
     """Return the spec of a placeholder with changes of its container; `security` is merged."""
-    [container] = idle_pod(_RULES, [{}])["containers"]  # type: ignore[misc]
-    security = {**container["securityContext"], **fields.pop("security", {})}  # type: ignore[dict-item]
-    return {"containers": [{**container, **fields, "securityContext": security}]}
+    [container] = mappings(idle_pod(_RULES, [{}])["containers"])
+    security = {**mapping_at(container, "securityContext"), **mapping_at(fields, "security")}
+    named = {key: value for key, value in fields.items() if key != "security"}
+    return {"containers": [{**container, **named, "securityContext": security}]}
 
 
 STRATEGIC = PatchKind.STRATEGIC
@@ -214,7 +216,8 @@ def guarding(stage: Stage, **changed: JsonObject) -> JsonObject:
     raw = stage.read("poddisruptionbudgets", "web-guard")
     owners = [{**owner, "name": "new"} for owner in raw["metadata"]["ownerReferences"]]
     named = {"name": "new-guard", "ownerReferences": owners, **changed.get("metadata", {})}
-    spec = {**raw["spec"], **changed.get("spec", {})}
+    selector = {"matchLabels": {"splitter.io/source": "new"}}
+    spec = {**raw["spec"], "selector": selector, **changed.get("spec", {})}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": named, "spec": spec}
 
 
