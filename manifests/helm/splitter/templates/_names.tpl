@@ -79,13 +79,17 @@ Of: root, name, kind.
 {{- with .root.Values.serviceAccount.annotations }}{{ $_ := set $.object.metadata "annotations" . }}{{ end }}
 {{- end }}
 
-{{/* The one account that the policy judges, and the namespaces that the settings leave alone. */}}
+{{/* The one account that the policy judges, and the system's namespaces that the settings leave alone. Not what else they
+leave alone: what was split there before has to be given back. */}}
 {{- define "splitter.ownAccount" -}}
 {{- $by := printf ":%s\"" (include "splitter.accountName" .root) }}
 {{- range .object.spec.matchConditions }}{{ $_ := set . "expression" (replace ":splitter\"" $by .expression) }}{{ end }}
 {{- if hasKey .root.Values.settings "excluded_namespaces" }}
-{{- $names := toJson (.root.Values.settings.excluded_namespaces | default list) }}
-{{- range .object.spec.validations }}{{ $_ := set . "expression" (replace "[\"kube-system\", \"kube-public\", \"kube-node-lease\"]" $names .expression) }}{{ end }}
+{{- $names := list }}
+{{- range list "kube-system" "kube-public" "kube-node-lease" }}
+{{- if has . ($.root.Values.settings.excluded_namespaces | default list) }}{{ $names = append $names . }}{{ end }}
+{{- end }}
+{{- range .object.spec.validations }}{{ $_ := set . "expression" (replace "[\"kube-system\", \"kube-public\", \"kube-node-lease\"]" (toJson $names) .expression) }}{{ end }}
 {{- end }}
 {{- end }}
 
