@@ -60,10 +60,11 @@ class Splitter:
         self.due_at = 0
 
     def concerns(self) -> bool:
-        """Whether anything leads here: a label, a Split, a twin, or an event that was not looked at yet."""
+        """Whether anything leads here: a label, a Split, a twin, an event, or a look that is due."""
         quorum = self.quorum
         here = LABEL_SPLIT in quorum.source.labels or quorum.split is not None or bool(quorum.twins)
-        return here or self.woken
+        again = self.last is not None and self.last[1].step is not Step.NOTHING
+        return here or self.woken or again
 
     def is_due(self) -> bool:
         """Whether there is something to look at that was not looked at: an event, or the plan said when."""

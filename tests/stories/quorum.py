@@ -629,7 +629,9 @@ def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noq
             for pool in [twin.pool for twin in quorum.twins.values() if twin.uid == action.uid and twin.pool]:
                 quorum.delete_twin(pool)
         case RestoreTemplate():
-            twin = next(twin for twin in quorum.twins.values() if twin.name == action.twin)
+            twin = next((twin for twin in quorum.twins.values() if twin.name == action.twin), None)
+            if twin is None:
+                raise LostRaceError(f"{action.twin} is gone")
             _expect_version(twin, action.resource_version)
             good = action.replica_set.removeprefix("revision-")
             quorum.change(twin, template=good, rendered_hash=withdrawn(twin.rendered_hash))

@@ -343,6 +343,8 @@ def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | Non
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 pod.label = action.pool
+                # By its own labels it is one again that answers its users.
+                pod.taken_out = pod.taken_out and action.pool is None
         case DeletePod():
             pod = cluster.pods.get(action.pod)
             if pod is not None:

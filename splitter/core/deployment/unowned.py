@@ -239,10 +239,11 @@ def _by_pod(observed: Observation, planned: Plan) -> Plan:
 
 
 def _first(pods: Iterable[PodView]) -> list[PodView]:
-    """Return pods in the order in which a ReplicaSet would delete them."""
+    """Return pods in the order in which a ReplicaSet would delete them: of ready ones the youngest first."""
+    by_age = sorted(pods, key=lambda pod: (pod.ready_since is not None, pod.ready_since), reverse=True)
     return sorted(
-        (pod for pod in pods if pod.counts),
-        key=lambda pod: (pod.node is not None, pod.ready_since is not None, not pod.going, pod.name),
+        (pod for pod in by_age if pod.counts),
+        key=lambda pod: (pod.node is not None, pod.ready_since is not None, not pod.going),
     )
 
 

@@ -112,7 +112,7 @@ def next_roll(
         waits_for = _coming_back(twin, rendered[pool])
         if other_pool not in outdated:
             waits_for = waits_for or finishing
-        waits_for = waits_for or _exchanging(twin)
+        waits_for = waits_for or _exchanging(twin) or _unseen(twin)
     else:
         waits_for = finishing or _becoming_available(where) or _making_headroom(where)
     if where.source_rolls and _serving(twin):
@@ -176,6 +176,13 @@ def _exchanging(twin: TwinView) -> str | None:
     if going or available > max(0, twin.spec_replicas - twin.max_unavailable):
         return "replicas that its last roll replaces are still going"
     return None
+
+
+def _unseen(twin: TwinView) -> str | None:
+    """Return what a twin waits for of which all replicas serve: to be mended is no reason to take one."""
+    if twin.observed or _serving(twin) < twin.spec_replicas:
+        return None
+    return "its controller has not seen its last change"
 
 
 def _becoming_available(where: Circumstances) -> str | None:

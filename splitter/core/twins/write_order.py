@@ -80,7 +80,7 @@ def _goes_by_unseen(scale: Scale, pods: Sequence[PodView], this: PlanInput) -> b
 
 def unseen_s(observed: Observation) -> float | None:
     """Return the seconds until the controllers have seen the costs written last; None: they have."""
-    pods = [pod for one in (*observed.twins, *observed.attached_as(Attachment.PARKED)) for pod in one.pods]
+    pods = [pod for rs in observed.holders for pod in rs.pods]
     return max((_unseen_s(pod, observed.now) for pod in pods), default=0.0) or None
 
 

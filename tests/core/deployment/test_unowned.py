@@ -8,7 +8,7 @@ import pytest
 from builders import NOW, ago, observation, pod, rendered, replica_set, split, twin_of
 from core.deployment.owners import OD, SPOT, labelled, running
 from cpu import cpu_below
-from splitter.core.actions import Park
+from splitter.core.actions import DeletePod, HolderKind, Park, Scale
 from splitter.core.deployment.unowned import completed, given_up, is_over, lost_meanwhile, orphans_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
@@ -179,6 +179,17 @@ class TestTheEnd:
             result = given_up(replace(seen, orphans=(*pods, *others)))
         assert [len(rs.pods) for one in result.twins for rs in one.replica_sets] == [3, 6_000]
         assert [len(rs.pods) for rs in result.replica_sets] == [6_000]
+
+    def test_the_youngest_of_those_that_are_ready_goes_first(self) -> None:
+        """As a ReplicaSet would end them: one that is younger than `minReadySeconds` for the others."""
+        ages = {"a": 900, "b": 5, "c": 900}
+        pods = [pod(name, ready_since=ago(age_s), born=OD) for name, age_s in ages.items()]
+        hung = replace(replica_set("web-h1", of=pods), deleted=ago(20))
+        lowered = Scale(HolderKind.REPLICA_SET, "web-h1", 3, 2, "rv-web-h1")
+        note = Note(Reason.HANDING_OVER, "scale web-h1 3 -> 2")
+        planned = Plan(Step.RUN, State.TAKING_OVER, note, (lowered,))
+        result = completed(moment((), sets=[hung]), planned)
+        assert result.actions == (DeletePod("b", "uid-b"),)
 
     def test_of_what_hangs(self) -> None:
         """It is parked by its name, as a twin's where it is one; its finalizer is left alone."""

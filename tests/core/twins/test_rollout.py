@@ -57,6 +57,13 @@ class TestTheOrder:
         """The hash of what the templates render is all that counts."""
         assert next_roll(on_demand(), spot(), rendered("v1"), WHERE) is None
 
+    def test_a_twin_that_serves_is_no_exception_while_its_count_is_not_seen(self) -> None:
+        """It lacks nothing: with its template it would take a replica while others are short (life 1279)."""
+        short = replace(WHERE, available=WHERE.needed - 1)
+        held = next_roll(on_demand(observed=False), spot(), rendered("v2"), short)
+        assert isinstance(held, Note)
+        assert held.message == "web-on-demand waits: its controller has not seen its last change"
+
     def test_on_demand_first_unless_asked_otherwise(self) -> None:
         """Spot first makes spot the canary."""
         first = next_roll(on_demand(), spot(), rendered("v2"), WHERE)
