@@ -21,6 +21,12 @@ from splitter.kube.parse.pods import expressions
 from splitter.kube.paths import VOLUMES, claims
 
 _AT_ONCE = 8
+# Of what the volumes of one pod ask for together: a driver may name each zone in a term of its own, and the
+# terms of each volume are combined with those of each other one.
+_MOST_TERMS = 100
+
+_Known = dict[str, tuple[bool, bool]]
+"""By what volumes ask of nodes: whether an on-demand node has it, and whether a spot node."""
 
 
 async def reach_of(client: Reader, source: SourceView, nodes: Sequence[NodeState]) -> Mapping[int, Reach]:
@@ -30,23 +36,24 @@ async def reach_of(client: Reader, source: SourceView, nodes: Sequence[NodeState
         return {}
     limit = asyncio.Semaphore(_AT_ONCE)
 
-    async def look(ordinal: int) -> Reach:
+    async def look(ordinal: int) -> list[Raw]:
         async with limit:
             volumes = [
                 await _volume(client, source, f"{template}-{source.key.name}-{ordinal}")
                 for template in stateful.claim_templates
             ]
-        return _reach([volume for volume in volumes if volume is not None], nodes)
+        return [volume for volume in volumes if volume is not None]
 
     ordinals = range(stateful.first_ordinal, stateful.first_ordinal + source.replicas)
-    by_ordinal = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
+    attached, known = await asyncio.gather(*map(look, ordinals)), _Known()
+    by_ordinal = {one: _reach(volumes, nodes, known) for one, volumes in zip(ordinals, attached, strict=True)}
     return {ordinal: reach for ordinal, reach in by_ordinal.items() if reach != Reach()}
 
 
 async def shared_reach(client: Reader, source: SourceView, nodes: Sequence[NodeState]) -> Reach:
     """Return where the volumes can be attached that all replicas mount. Raises ApiError without an answer."""
     volumes = [await _volume(client, source, claim) for claim in source.claims]
-    return _reach([volume for volume in volumes if volume is not None], nodes)
+    return _reach([volume for volume in volumes if volume is not None], nodes, {})
 
 
 async def taken_claims(
@@ -95,9 +102,12 @@ async def _volume(client: Reader, source: SourceView, claim: str) -> Raw | None:
     return await client.find(VOLUMES.of(name)) if is_name(name) else None
 
 
-def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:
-    """Return where a pod with these volumes can go; all of them have to be attachable."""
-    fits = list(nodes)
+def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState], known: _Known) -> Reach:
+    """Return where a pod with these volumes can go; all of them have to be attachable.
+
+    What is `known` is not looked for again: volumes in one zone ask for the same.
+    """
+    asked: list[Sequence[Raw]] = []
     all_terms: list[Raw] = []
     bound = []
     for volume in volumes:
@@ -106,17 +116,17 @@ def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:
         ) or []
         if not terms:
             continue
-        parsed = [
-            NodeTerm(expressions(raw.get("matchExpressions")), expressions(raw.get("matchFields")))
-            for raw in terms
-        ]
-        fits = [node for node in fits if any(term.matches(node) for term in parsed)]
+        if terms not in asked:
+            asked.append(terms)
         all_terms = _both(all_terms, terms)
         bound.append(volume["metadata"]["name"])
     if not bound:
         return Reach()
+    if (key := json.dumps(asked)) not in known:
+        fits = _fitting(asked, nodes)
+        known[key] = any(not node.is_spot for node in fits), any(node.is_spot for node in fits)
     places = {spot: any(node.is_spot is spot for node in nodes) for spot in (False, True)}
-    reached = {spot: any(node.is_spot is spot for node in fits) for spot in (False, True)}
+    reached = known[key]
     on_demand = reached[False] or not places[False]
     spot = reached[True] or not places[True]
     lacking = [pool for pool, there in (("on-demand", on_demand), ("spot", spot)) if not there]
@@ -130,10 +140,26 @@ def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:
     return Reach(on_demand, spot, why, json.dumps(all_terms, sort_keys=True))
 
 
+def _fitting(asked: Sequence[Sequence[Raw]], nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+    """Return the nodes that match a term of each list."""
+    for terms in asked:
+        parsed = [
+            NodeTerm(expressions(raw.get("matchExpressions")), expressions(raw.get("matchFields")))
+            for raw in terms
+        ]
+        nodes = [node for node in nodes if any(term.matches(node) for term in parsed)]
+    return nodes
+
+
 def _both(ours: list[Raw], others: Sequence[Raw]) -> list[Raw]:
-    """Return terms that match what both lists match: lists are ORed, what is in a term is ANDed."""
+    """Return terms that match what both lists match: lists are ORed, what is in a term is ANDed.
+
+    Where these would be too many, what ours match: a placeholder may then stand where a volume is not.
+    """
     if not ours:
         return list(others)
+    if ours == list(others) or len(ours) * len(others) > _MOST_TERMS:
+        return ours
     return [
         {
             key: [*(one.get(key) or ()), *(other.get(key) or ())]

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from splitter.core.desired.scheduling import ReservationRules
+from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
 from splitter.core.model import Observation, PodView, Pool, SourceView, seconds_between
 from splitter.core.names import Key
@@ -116,14 +117,26 @@ def spread_loads(
 ) -> tuple[tuple[Pool, SpreadLoad], ...]:
     """Return the constraints of each twin, with whom they count; where they count is not known yet."""
     holders = [(twin.pool, rs) for twin in observed.twins for rs in twin.replica_sets if rs.pods]
-    uids = {rs.uid: frozenset(pod.uid for pod in rs.pods if pod.counts) for _, rs in holders}
-    spreads = []
-    for pool, own in holders:
+    uids = [frozenset(pod.uid for pod in rs.pods if pod.counts) for _, rs in holders]
+    sets, counted, spreads = LabelSets(), dict[int, frozenset[str]](), []
+    for _, rs in holders:
+        sets.add(rs.template_labels, {})
+    for (pool, rs), own in zip(holders, uids, strict=True):
         for one in constraints.get(pool, ()):
-            like = (rs for _, rs in holders if one.counts(rs.template_labels, own.template_labels))
-            counted = frozenset[str]().union(*(uids[rs.uid] for rs in like))
-            spreads.append((pool, SpreadLoad(one, uids[own.uid], counted)))
+            like = _counted_by(one, rs.template_labels, sets)
+            if like not in counted:
+                those = (each for number, each in enumerate(uids) if like >> number & 1)
+                counted[like] = frozenset[str]().union(*those)
+            spreads.append((pool, SpreadLoad(one, own, counted[like])))
     return tuple(spreads)
+
+
+def _counted_by(one: SpreadConstraint, own: Mapping[str, str], sets: LabelSets) -> int:
+    """Return which sets of labels a constraint counts, on a pod that bears its `own`; as one by one."""
+    keys = [(key, "In", (own[key],)) for key in one.label_keys if key in own]
+    if one.selector is None or not (one.selector or keys):
+        return 0
+    return sets.selected((*((each.key, each.operator, each.values) for each in one.selector), *keys))
 
 
 Members = tuple[tuple[ReplicaLoad, PodRequest | None], ...]
@@ -136,13 +149,17 @@ def member_loads(observed: Observation, source: SourceView, rules: ReservationRu
     Any replica that can be moved without a restart goes first: they come after all priorities.
     """
     manifest = json.loads(source.manifest_json)
+    known: dict[tuple[Pool, str], PodRequest | None] = {}  # volumes in one zone ask for the same
     members = []
     for pod in (pod for holder in observed.replica_sets for pod in holder.pods if pod.counts):
         pool, request = leaves_from(observed, source, pod), None
         if pool is not None and rules is not None:
-            reach = observed.related.reach.get(pod.ordinal or 0, Reach())
-            with suppress(ValueError):  # nothing tells spot nodes from others
-                request = parse.pod_request(placeholder_manifest(manifest, pool, rules, reach.terms_json))
+            asked = pool, observed.related.reach.get(pod.ordinal or 0, Reach()).terms_json
+            if asked not in known:
+                known[asked] = None
+                with suppress(ValueError):  # nothing tells spot nodes from others
+                    known[asked] = parse.pod_request(placeholder_manifest(manifest, pool, rules, asked[1]))
+            request = known[asked]
         load = _load_of(pod, Pool.SPOT if pod.on_spot else Pool.ON_DEMAND)
         load = replace(load, priority=load.priority + _AFTER_ALL)
         members.append((load if request is not None else replace(load, ready_since=None), request))

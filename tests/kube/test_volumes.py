@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from builders import NOW, ago, free_source
+from cpu import cpu_below
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
 from splitter.core.model import Pool, RelatedObjects, SourceView
@@ -125,6 +126,25 @@ class TestReach:
         objects = THERE | claimed(0, "v0") | volume("v0", "b")
         around = await seen(objects, db("data", replicas=1), nodes=NODES[1:])
         assert around.reach[0] == Reach(terms_json=around.reach[0].terms_json)
+
+    async def test_many_volumes_with_a_term_for_each_zone(self) -> None:
+        """The terms of 20 volumes, each with each, would be a million; 5,000 nodes are asked once."""
+        templates = tuple(f"data-{number}" for number in range(20))
+        objects: dict[str, Raw] = {}
+        for number, template in enumerate(templates):
+            keys = (ZONE, f"example.com/zone-{number}")  # no two volumes say the same
+            terms = [{"matchExpressions": [{"key": one, "operator": "Exists"}]} for one in keys]
+            spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+            objects[f"{VOLUMES}/volume-{number}"] = {"metadata": metadata(f"volume-{number}"), "spec": spec}
+            for ordinal in range(4):
+                name = f"{template}-db-{ordinal}"
+                claim = {"metadata": metadata(name), "spec": {"volumeName": f"volume-{number}"}}
+                objects[f"{CLAIMS}/{name}"] = claim
+        nodes = tuple(node(f"spot-{number}", "a", spot=True) for number in range(5_000))
+        with cpu_below(3.0):  # of which the requests are most
+            around = await seen(objects, db(*templates, replicas=4), nodes=nodes)
+        assert set(around.reach) == set(range(4))
+        assert len(text.loads(around.reach[0].terms_json)) <= 100
 
 
 class TestSupport:

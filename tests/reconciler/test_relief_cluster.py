@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders import ago, observation, pod, pods, replica_set, twin, twin_of
+from cpu import cpu_below
 from splitter.core.model import Attachment, NodeStatus, Pool
 from splitter.core.nodes.fit import MatchExpression, SpreadConstraint
 from splitter.core.relief.model import Amounts, Qos
@@ -74,6 +75,22 @@ class TestSpreads:
         assert counted == [({"uid-old"}, {"uid-old"}), ({"uid-new"}, {"uid-new"})]
         both = [load.counted for _, load in spread_loads(seen, {Pool.SPOT: (BY_ZONE,)})]
         assert both == [{"uid-old", "uid-new"}] * 2
+
+    def test_of_many_revisions(self) -> None:
+        """400 revisions, and constraints whose selectors nothing ends early: the cost is their sum."""
+        absent = tuple(MatchExpression(f"absent-{number}", "DoesNotExist") for number in range(250))
+        constraints = tuple(replace(BY_ZONE, selector=(*absent, *OF_WEB)) for _ in range(4))
+        sets = [
+            replace(
+                replica_set(f"web-{number}", of=pods(1), attachment=Attachment.ATTACHED),
+                template_labels={"app": "web", "pod-template-hash": str(number)},
+            )
+            for number in range(400)
+        ]
+        seen = observation(spot=twin_of(Pool.SPOT, sets, updated=1))
+        with cpu_below(1.0):
+            spreads = spread_loads(seen, {Pool.SPOT: constraints})
+        assert (len(spreads), {len(load.counted) for _, load in spreads}) == (1600, {1})
 
     def test_of_nobody_are_none(self) -> None:
         """A twin that asks for none, and one without pods."""
