@@ -1,0 +1,342 @@
+"""Two sizes that a tenant chooses, of one object or of two, cost their sum and not their product.
+
+Each place grows one size in the objects of a stage. All pairs of places are tried, and each with itself: a
+selector beside the labels of a pod, budgets beside revisions, requirements beside tolerations. Each size
+alone costs next to nothing here; the product of two takes seconds.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import combinations_with_replacement
+
+import pytest
+
+from cpu import cpu_below
+from fuzz.attacker import EVIL, Attacked, in_namespace, scaler
+from fuzz.lab import Lab
+from fuzz.stages import STAGES, World, orphans, replica_set
+from kube.raw import Raw, metadata, owner
+
+pytestmark = pytest.mark.slow
+
+MANY, LONG = 1_200, 6_000
+"""How many objects, and how many entries of one: their product takes seconds, and so does a square."""
+# Two linear costs stay below this, so that a product shows which is not yet beyond what is promised.
+_MOST_CPU_S = 0.7
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """Yield the lab."""
+    result = Lab()
+    yield result
+    result.close()
+
+
+Place = Callable[[World], None]
+
+
+def _of(world: World, *kinds: str) -> list[Raw]:
+    return [raw for kind, raw in world if kind in kinds]
+
+
+def _words(count: int, prefix: str = "k") -> dict[str, str]:
+    return {f"{prefix}-{number}": "" for number in range(count)}
+
+
+def _absent(count: int) -> list[Raw]:
+    """Return terms that match what has none of these labels: nothing stops early."""
+    return [{"key": f"absent-{number}", "operator": "DoesNotExist"} for number in range(count)]
+
+
+SOURCES, TWINS = ("deployment", "statefulset"), ("twin",)
+
+
+def _selector(count: int) -> Place:
+    def grow(world: World) -> None:
+        for raw in _of(world, *SOURCES):
+            raw["spec"]["selector"] = {"matchLabels": {"app": "web"}, "matchExpressions": _absent(count)}
+
+    return grow
+
+
+def _pod_spec(kinds: Iterable[str], **fields: Callable[[], object]) -> Place:
+    def grow(world: World) -> None:
+        for raw in _of(world, *kinds):
+            raw["spec"]["template"]["spec"] |= {name: make() for name, make in fields.items()}
+
+    return grow
+
+
+def _required(terms: int, each: int) -> Raw:
+    """Return required node affinity that no node has, by the last expression of each term."""
+    last = {"key": "absent", "operator": "Exists"}
+    one = {"matchExpressions": [*_absent(each - 1), last]}
+    required = {"nodeSelectorTerms": [one] * terms}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def _containers(count: int) -> list[Raw]:
+    return [
+        {"name": f"c-{number}", "image": "web:1", "resources": {"requests": {f"example.com/r-{number}": "1"}}}
+        for number in range(count)
+    ]
+
+
+def _tolerations(count: int) -> list[Raw]:
+    return [{"key": f"k-{number}", "operator": "Exists"} for number in range(count)]
+
+
+def _spreads() -> list[Raw]:
+    one = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchExpressions": _absent(40)},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+    return [{**one, "topologyKey": f"zone-{number}"} for number in range(3)]
+
+
+def _template_labels(*kinds: str, count: int) -> Place:
+    def grow(world: World) -> None:
+        for raw in _of(world, *kinds):
+            raw["spec"]["template"]["metadata"]["labels"] |= _words(count)
+
+    return grow
+
+
+def _annotations(world: World) -> None:
+    for raw in _of(world, *SOURCES):
+        raw["metadata"]["annotations"] |= _words(LONG, "example.com/a")
+        raw["metadata"]["labels"] |= _words(LONG)
+
+
+def _managed(*kinds: str) -> Place:
+    owned: Raw = {"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {"f:disk": {}}}}, "f:replicas": {}}}
+
+    def grow(world: World) -> None:
+        for raw in _of(world, *kinds):
+            raw["metadata"]["managedFields"] += [
+                {"manager": f"m-{number}", "operation": "Apply", "fieldsV1": owned} for number in range(MANY)
+            ]
+
+    return grow
+
+
+def _owners(*kinds: str) -> Place:
+    def grow(world: World) -> None:
+        for raw in _of(world, *kinds):
+            raw["metadata"].setdefault("ownerReferences", [])
+            raw["metadata"]["ownerReferences"] += [
+                owner("Deployment", f"o-{number}", controller=False) for number in range(LONG)
+            ]
+
+    return grow
+
+
+def _pods_labels(world: World) -> None:
+    for number, raw in enumerate(_of(world, "pod", "member")):
+        raw["metadata"]["labels"] |= {**_words(LONG // 4), "n": str(number)}
+
+
+def _pods_asking(world: World) -> None:
+    for raw in _of(world, "pod", "member"):
+        raw["spec"]["containers"] = _containers(MANY // 2)
+
+
+def _more(kinds: tuple[str, ...], count: int) -> Place:
+    """Return what adds more like the first pod of an owner, or like the first one without."""
+
+    def grow(world: World) -> None:
+        first = next(((kind, raw) for kind, raw in world if kind in kinds), None)
+        if first is None:
+            return
+        kind, like = first
+        for number in range(count):
+            raw = {**like, "metadata": copy.deepcopy(like["metadata"])}
+            name = f"{like['metadata']['name'].rpartition('-')[0]}-{number + 10}"
+            raw["metadata"] |= {"name": name, "uid": f"uid-more-{name}"}
+            raw["metadata"]["labels"]["each"] = str(number)
+            world.append((kind, raw))
+
+    return grow
+
+
+def _bare(world: World) -> None:
+    """Add pods that nobody controls and that bear our labels."""
+    loose = orphans(*(["od-1"] * MANY))
+    for number, (_, raw) in enumerate(loose):
+        raw["metadata"]["labels"]["each"] = str(number)
+    world += loose
+
+
+def _long_bare(world: World) -> None:
+    for number, (kind, raw) in enumerate(orphans("od-1", "od-1", "od-1")):
+        raw["metadata"] |= {"name": f"web-1-long-{number}", "uid": f"uid-long-{number}"}
+        raw["metadata"]["labels"] |= _words(LONG)
+        world.append((kind, raw))
+
+
+def _revisions(of: str) -> Place:
+    """Return what adds ReplicaSets that have replicas, each with a pod."""
+
+    def grow(world: World) -> None:
+        for number in range(MANY // 4):
+            name = f"{of}-r{number}"
+            raw = replica_set(name, 1, parked=False, of=of, image=f"web:{number}")
+            raw["spec"]["template"]["metadata"]["labels"] = {"app": "web", "pod-template-hash": f"r{number}"}
+            world.append(("replicaset", raw))
+            [(_, like), *_] = orphans("od-1")
+            pod = {**like, "metadata": copy.deepcopy(like["metadata"])}
+            pod["metadata"] |= {"name": f"{name}-a", "uid": f"uid-{name}-a"}
+            pod["metadata"]["labels"] |= {"pod-template-hash": f"r{number}"}
+            pod["metadata"]["ownerReferences"] = [
+                {"kind": "ReplicaSet", "name": name, "uid": f"uid-{name}", "controller": True}
+            ]
+            world.append(("pod", pod))
+
+    return grow
+
+
+def _replica_sets_labels(world: World) -> None:
+    for raw in _of(world, "replicaset"):
+        raw["spec"]["template"]["metadata"]["labels"] |= _words(MANY // 4)
+        raw["metadata"]["labels"] |= _words(MANY // 4)
+
+
+def _replica_sets_hashes(world: World) -> None:
+    for raw in _of(world, "replicaset"):
+        hashes = [f"h-{number}" for number in range(MANY // 4)]
+        term = {"key": "pod-template-hash", "operator": "In", "values": ["1", *hashes]}
+        raw["spec"]["selector"] = {"matchLabels": {"app": "web"}, "matchExpressions": [term]}
+
+
+def _rivals(world: World) -> None:
+    """Add ReplicaSets of another Deployment that miss its pods by their last term."""
+    for number in range(MANY):
+        raw = replica_set(f"other-{number}", 0, parked=False, of="other")
+        last = {"key": "absent", "operator": "Exists"}
+        raw["spec"]["selector"] = {"matchLabels": {"app": "web"}, "matchExpressions": [*_absent(20), last]}
+        world.append(("replicaset", raw))
+
+
+def _budgets(world: World) -> None:
+    for number in range(MANY):
+        values = [f"v-{one}" for one in range(8)]
+        terms = [{"key": f"absent-{one}", "operator": "NotIn", "values": values} for one in range(20)]
+        terms.append({"key": "absent", "operator": "Exists"})
+        spec = {"minAvailable": 1, "selector": {"matchExpressions": terms}}
+        raw = {"kind": "PodDisruptionBudget", "metadata": metadata(f"b-{number}"), "spec": spec}
+        world.append(("budget", raw))
+
+
+def _ordinals(world: World) -> None:
+    for raw in _of(world, "statefulset-split"):
+        raw["spec"]["onDemandOrdinals"] = list(range(0, 2 * MANY, 2))
+
+
+def _remembered(world: World) -> None:
+    """Fill what a Split remembers."""
+    for raw in _of(world, "split", "statefulset-split"):
+        for name, value in list(raw["status"].items()):
+            if isinstance(value, list) and value:
+                raw["status"][name] = value * MANY
+
+
+def _replicas(count: int) -> Place:
+    def grow(world: World) -> None:
+        for raw in _of(world, *SOURCES, *TWINS):
+            raw["spec"]["replicas"] = count
+
+    return grow
+
+
+def _hpas(world: World) -> None:
+    world += [("hpa", scaler()) for _ in range(MANY)]
+
+
+BOTH = (*SOURCES, *TWINS)
+PLACES: Mapping[str, Place] = {
+    "selector": _selector(LONG),
+    "selector within": _selector(99),
+    "template labels": _template_labels(*BOTH, count=LONG),
+    "metadata": _annotations,
+    "owners": _owners(*SOURCES, "replicaset"),
+    "affinity terms": _pod_spec(BOTH, affinity=lambda: _required(LONG // 3, 3)),
+    "tolerations": _pod_spec(BOTH, tolerations=lambda: _tolerations(LONG)),
+    "node selector": _pod_spec(BOTH, nodeSelector=lambda: _words(LONG)),
+    "containers": _pod_spec(BOTH, containers=lambda: _containers(MANY)),
+    "spreads": _pod_spec(BOTH, topologySpreadConstraints=_spreads),
+    "managed fields": _managed(*BOTH),
+    "replicas": _replicas(900),
+    "labels of pods": _pods_labels,
+    "requests of pods": _pods_asking,
+    "pods": _more(("pod", "member"), MANY),
+    "bare pods": _bare,
+    "labels of bare pods": _long_bare,
+    "revisions of the source": _revisions("web"),
+    "revisions of a twin": _revisions("web-spot"),
+    "labels of ReplicaSets": _replica_sets_labels,
+    "hashes of ReplicaSets": _replica_sets_hashes,
+    "ReplicaSets of others": _rivals,
+    "budgets": _budgets,
+    "ordinals": _ordinals,
+    "what a Split remembers": _remembered,
+    "autoscalers": _hpas,
+}
+ADDING = {"pods", "bare pods", "labels of bare pods", "revisions of the source", "revisions of a twin"}
+# Free, with a loss, in the moment without owners, on the way home, and a StatefulSet.
+WORLDS = ("consider", "covered", "adopt the pods", "let go again", "hold room")
+
+
+PAIRS = list(combinations_with_replacement(PLACES, 2))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_pair(one: str, other: str, lab: Lab) -> None:
+    """A reconcile takes less than a second of CPU, whatever two sizes a tenant has grown.
+
+    A place with itself in each stage, and other pairs in two of them in turn: all in all are minutes.
+    """
+    there = [stage for stage in WORLDS if {one, other} <= there_of(stage)]
+    number = PAIRS.index((one, other))
+    for stage in there if one == other else (there * 2)[number % max(1, len(there)) :][:2]:
+        world = _grown(stage, *sorted({one, other}))
+        attacked = lab.attacked(10)
+        _put(attacked, world)
+        with cpu_below(_MOST_CPU_S):
+            lab.passed(attacked, STAGES[stage].workload)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_place(place: str) -> None:
+    """Each place is in one of the stages."""
+    assert any(place in there_of(stage) for stage in WORLDS)
+
+
+@cache
+def there_of(stage: str) -> frozenset[str]:
+    """Return the places that grow something in a stage."""
+    before = STAGES[stage].world()
+    return frozenset(name for name in PLACES if _grown(stage, name) != before)
+
+
+def _grown(stage: str, *places: str) -> World:
+    """Return the objects of a stage with these places grown."""
+    world = STAGES[stage].world()
+    # Those that add objects first: the others grow these as well.
+    for name in sorted(places, key=lambda name: name not in ADDING):
+        PLACES[name](world)
+    return world
+
+
+def _put(attacked: Attacked, world: World) -> None:
+    scalers = [in_namespace(EVIL, raw) for kind, raw in world if kind == "hpa"]
+    attacked.server.lists[f"/apis/autoscaling/v2/namespaces/{EVIL}/horizontalpodautoscalers"] = scalers
+    for number, (kind, raw) in enumerate(world):
+        if kind != "hpa":
+            mine = in_namespace(EVIL, raw)
+            mine["metadata"]["resourceVersion"] = str(number + 2)
+            attacked.put(kind, mine)
