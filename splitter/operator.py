@@ -175,7 +175,6 @@ class _Operator:
             partial(write_down_anew, settings.kubeconfig, settings.context, settings.own_namespace)
             if self._election is not None
             else None,
-            settings.lease_duration_s,
         )
         self._terms: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []

@@ -16,7 +16,10 @@ and not while one is unanswered.
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from splitter.core.names import Key
 from splitter.reconciler.fair import FairQueue
@@ -30,6 +33,14 @@ REST_S = 0.2
 _REST_EACH_S, _LONGEST_REST_S = 0.01, 2.0
 # A storm that does not end must not silence everything for ever.
 _PATIENCE_S = 5.0
+
+
+class Work(NamedTuple):
+    """A task of a reconcile: its worker, or one that it has begun."""
+
+    task: asyncio.Task[Any]
+    key: Key
+    since: float
 
 
 class WorkQueue:
@@ -57,7 +68,9 @@ class WorkQueue:
         self._normal: FairQueue[Key, None] = FairQueue()
         self._bursts: dict[Key, bool] = {}  # whether another call has come since the burst began
         self._working: dict[Key, float] = {}  # since when
+        self._work: WeakKeyDictionary[asyncio.Task[Any], tuple[Key, float]] = WeakKeyDictionary()
         self._left_alone: dict[Key, asyncio.TimerHandle] = {}
+        self._missed: dict[Key, float] = {}  # since when an urgent call waits for that to be over
         self._progress_s = 0.0
         self.served = False
         self._again: dict[Key, bool] = {}
@@ -80,6 +93,7 @@ class WorkQueue:
         self.served = served
         self._called.clear()  # while nobody took keys here, another process answered
         self._answering.clear()
+        self._missed = dict.fromkeys(self._missed, asyncio.get_running_loop().time())
         self._progress_s = time.monotonic()
 
     def stuck_s(self) -> float:
@@ -101,6 +115,8 @@ class WorkQueue:
         rest, have passed since the key's last reconcile.
         """
         if key in self._left_alone:
+            if urgent:
+                self._missed.setdefault(key, asyncio.get_running_loop().time())
             return  # it comes when that is over
         if urgent:
             self._called.setdefault(key, asyncio.get_running_loop().time())
@@ -159,22 +175,37 @@ class WorkQueue:
         self.add_after(key, rest_s)
 
     def leave_alone(self, key: Key, rest_s: float) -> None:
-        """Have a key wait for so long, whatever asks for it; then it comes (H83)."""
+        """Have a key wait for so long, whatever asks for it; then it comes, urgent if it was so once (H83)."""
         if (timer := self._left_alone.pop(key, None)) is not None:
             timer.cancel()
         self._urgent.discard(key.namespace, key)
         self._normal.discard(key.namespace, key)
-        self._called.pop(key, None)
+        if (called := self._called.pop(key, None)) is not None:
+            self._missed.setdefault(key, called)
         self._left_alone[key] = asyncio.get_running_loop().call_later(rest_s, self._is_back, key)
+        self._calm_down()
 
     def _is_back(self, key: Key) -> None:
         del self._left_alone[key]
-        self.add(key)
+        if (called := self._missed.pop(key, None)) is not None:
+            self._called[key] = called
+        self.add(key, urgent=called is not None)
 
-    def worked_on(self, loop: asyncio.AbstractEventLoop | None) -> Key | None:
-        """Return the key whose reconcile runs in an event loop at this moment. Any thread may ask."""
+    def task_of(
+        self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **more: Any
+    ) -> asyncio.Task[Any]:
+        """Make a task, as a task factory does; what a reconcile begins is part of it (`worked_on`)."""
+        task = asyncio.Task(coroutine, loop=loop, **more)
+        by = asyncio.current_task(loop)
+        if by is not None and (work := self._work.get(by)) is not None:
+            self._work[task] = work
+        return task
+
+    def worked_on(self, loop: asyncio.AbstractEventLoop | None) -> Work | None:
+        """Return what runs in an event loop at this moment, if it is a reconcile. Any thread may ask."""
         task = asyncio.current_task(loop) if loop is not None else None
-        return next((key for key in list(self._working) if task and task.get_name() == str(key)), None)
+        work = self._work.get(task) if task is not None else None
+        return Work(task, *work) if task is not None and work is not None else None
 
     def _timer_due(self, key: Key) -> None:
         self._timers.pop(key, None)
@@ -195,7 +226,7 @@ class WorkQueue:
                         self._rushed.add(key)
                     self._working[key] = time.monotonic()
                     if (task := asyncio.current_task()) is not None:
-                        task.set_name(str(key))  # for `worked_on`
+                        self._work[task] = key, self._working[key]
                     self._taken_by[key] = only_urgent
                     self._held[only_urgent][namespace] += 1
                     self._end_rest(key)  # this reconcile sees whatever came so far
@@ -239,6 +270,9 @@ class WorkQueue:
         self._rests.pop(key, None)
         if (urgent := self._again.pop(key, None)) is not None:
             self.add(key, urgent=urgent)
+        self._calm_down()
+
+    def _calm_down(self) -> None:
         if not self._urgent and not self._rushed:
             self._calm.set()
 

@@ -3,7 +3,9 @@
 All workloads share one event loop. If a reconcile computes for seconds without a pause, nothing is looked
 after, and a new process or leader that takes the same workload is held up as well. So after 5 s the log and
 `/healthz` name it, and it is written down where the next leader reads it (`kube.held_up`). In this process it
-rests as well. Looks count, and not the clock: what stops a process as a whole is no workload's fault.
+rests as well. It is named only if one task of one reconcile ran at each of five looks in a row: a turn may also
+take long because many workloads are worked on in it. Looks count, and not the clock: what stops a process as a
+whole is no workload's fault.
 Source: H83, docs/adr/0105.
 """
 
@@ -18,13 +20,13 @@ from splitter.core.errors import SplitterError
 from splitter.core.names import Key
 from splitter.kube.client import ApiError, Json
 from splitter.kube.held_up import HeldUp, held_up
-from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.queue import Work, WorkQueue
 from splitter.report.health import Health
 
 logger = logging.getLogger("splitter.watchdog")
 
 _EVERY_S = 1.0
-# Looks without a turn of the event loop: the seconds after which it is told.
+# Looks in a row without a turn of the event loop, at each of which the same task runs.
 _LOOKS = 5
 
 WriteDown = Callable[[Key], Coroutine[Any, Any, HeldUp]]
@@ -33,24 +35,21 @@ WriteDown = Callable[[Key], Coroutine[Any, Any, HeldUp]]
 class Watchdog:
     """Looks once a second; `begin` has a thread do so until the process ends."""
 
-    def __init__(
-        self, queue: WorkQueue, health: Health, write_down: WriteDown | None, lease_duration_s: float
-    ) -> None:
-        """`write_down` is called in the thread, with an event loop of its own; None: there is no Lease.
-
-        It is to be there before the Lease runs out: a short one is watched more closely.
-        """
+    def __init__(self, queue: WorkQueue, health: Health, write_down: WriteDown | None) -> None:
+        """`write_down` is called in the thread, with an event loop of its own; None: there is no Lease."""
         self._queue = queue
         self._health = health
         self._write_down = write_down
         self._loop: asyncio.AbstractEventLoop | None = None
         self._shown_s = 0.0
-        self._still = 0
-        self._looks = max(1, min(_LOOKS, round(lease_duration_s / 2) - 1))
+        self._still = 0  # looks since the last turn
+        self._work: Work | None = None  # seen by the last of them
+        self._same = 0  # and by how many in a row
 
     def begin(self) -> None:
         """Watch the running event loop."""
         self._loop = asyncio.get_running_loop()
+        self._loop.set_task_factory(self._queue.task_of)
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def _run(self) -> None:
@@ -65,21 +64,27 @@ class Watchdog:
     def look(self) -> None:
         """Look whether the event loop has shown its health since the last look."""
         before, self._shown_s = self._shown_s, self._health.shown_s
-        self._still = self._still + 1 if before == self._shown_s else 0
-        if self._still == self._looks:
-            self._tell(self._queue.worked_on(self._loop))
-        elif not self._still:
-            self._health.held_up_by = ""
-
-    def _tell(self, key: Key | None) -> None:
-        if key is None:
-            logger.error("the event loop has not turned for %d s: no workload is worked on", self._looks)
+        if before != self._shown_s:
+            self._still, self._work, self._same, self._health.held_up_by = 0, None, 0, ""
             return
+        work = self._queue.worked_on(self._loop)
+        self._same = self._same + 1 if work == self._work else 1
+        self._still, self._work = self._still + 1, work
+        if work is not None and self._same == _LOOKS:
+            self._tell(work)
+        elif self._still == _LOOKS:
+            message = "the event loop has not turned for %d s: no workload has been at work all that time"
+            logger.error(message, _LOOKS)
+
+    def _tell(self, work: Work) -> None:
+        key = work.key
         self._health.held_up_by = str(key)
         message = (
             "the event loop has not turned for %d s, and nothing is looked after: workload=%s holds it up"
         )
-        logger.error(message, self._looks, key)
+        logger.error(message, self._still, key)
+        if self._queue.worked_on(self._loop) != work:
+            return  # it goes on, now that the log does
         this = HeldUp(key, datetime.now(UTC))
         if self._write_down is not None:
             try:

@@ -614,6 +614,57 @@ class TestCalls:
         assert waited_s >= 0.02
 
 
+class TestLeftAlone:
+    """A key that has held up the process waits, and what came meanwhile is not forgotten."""
+
+    @pytest.mark.parametrize("when", ["before", "meanwhile", "while it is worked on", "before it is served"])
+    async def test_an_urgent_call(self, when: str) -> None:
+        """A loss that came before or meanwhile goes before others afterwards, and counts from when it came."""
+        queue = WorkQueue()
+        if when == "while it is worked on":
+            queue.add(A)
+            await take(queue)
+        if when in {"before", "while it is worked on"}:
+            queue.add(A, urgent=True)
+        queue.leave_alone(A, 0.05)
+        if when in {"meanwhile", "before it is served"}:
+            queue.add(A, urgent=True)
+        if when == "before it is served":
+            queue.serve(served=True)
+        if when == "while it is worked on":
+            queue.done(A)
+        queue.add(A)
+        assert not len(queue)
+        await moment(0.06)
+        queue.add(B)
+        async with asyncio.timeout(DEADLINE_S):
+            assert await queue.take(only_urgent=True) == A
+        waited_s = queue.waited_s(A)
+        assert waited_s is not None
+        assert waited_s >= 0.05
+
+    async def test_an_ordinary_call(self) -> None:
+        """Without a loss it comes as others do."""
+        queue = WorkQueue()
+        queue.leave_alone(A, 0.01)
+        await moment(0.02)
+        queue.add(B, urgent=True)
+        assert await drain(queue) == [B, A]
+        assert queue.waited_s(A) is None
+
+    async def test_the_only_emergency(self) -> None:
+        """If none but it was urgent, it is calm now: what waits for that goes on."""
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        waiting = asyncio.create_task(queue.calm())
+        await asyncio.sleep(0)
+        queue.leave_alone(A, DEADLINE_S)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert waiting.done()
+        assert not queue.hurried()
+
+
 def many(namespace: str, count: int) -> list[Key]:
     """Return keys of so many workloads of a namespace."""
     return [Key("Deployment", namespace, f"w{number}") for number in range(count)]
