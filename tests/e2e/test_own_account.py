@@ -76,6 +76,8 @@ class TestAttempts:
         labels: JsonObject = {"splitter.io/pool": "spot", "splitter.io/source": "plain"}
         stage.patch("pods", "{pod}", metadata(labels=labels))
         stage.patch("pods", "{pod}", metadata(labels=dict.fromkeys(labels)))
+        given = stage.read("replicasets", "{parked}")["spec"]["template"]["metadata"]["labels"]
+        stage.patch("replicasets", "{parked}", metadata(labels={**given, "splitter.io/split": None}))
         retried: JsonObject = {"splitter.io/retried": "2026-01-05T10:00:00+00:00"}
         stage.patch("replicasets", "{attached}", metadata(annotations=retried))
         stage.delete("replicasets", "{attached}", **orphaning(stage, "{attached}"))

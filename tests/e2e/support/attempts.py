@@ -393,6 +393,12 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         GIVES_BACK,
         lambda s: s.patch("replicasets", "{parked}", metadata(ownerReferences=[owner_of("plain")])),
     ),
+    "give a parked ReplicaSet back with labels of another": (
+        GIVES_BACK,
+        lambda s: s.patch(
+            "replicasets", "{parked}", metadata(labels={"splitter.io/split": None, "tier": "evil"})
+        ),
+    ),
     "give a parked ReplicaSet other labels": (
         GIVES_BACK,
         lambda s: s.patch("replicasets", "{parked}", metadata(labels={"app": "evil"})),
