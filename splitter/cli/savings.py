@@ -145,10 +145,10 @@ async def _prices(client: Client, settings: Settings, sources: _Sources) -> Pric
 
 async def _nodes(client: Client, settings: Settings) -> list[NodeState]:
     try:
-        pages = [page async for page in client.pages(NODES)]
+        nodes = [raw async for page in client.pages(NODES) for raw in page["items"]]
     except ApiError as error:
         raise PricesError(
             f"nodes cannot be listed ({error.message}), so their prices are not known"
         ) from error
     presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
-    return [assess(node_facts(raw), presets) for page in pages for raw in page["items"]]
+    return [assess(node_facts(raw), presets) for raw in nodes]

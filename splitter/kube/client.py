@@ -3,12 +3,11 @@
 `connect` makes the one that there is; `watch`, `observe` and `apply` send through it. It sits on
 `kubernetes.aio` (credentials, TLS, connection pool) and leaves the generated models alone: pydantic models
 are slow on hot paths, so bodies are parsed by orjson into plain dicts that never leave this folder. It takes
-no answer about anything else than it has asked for, and none that is too large. It never decides anything and
-never caches.
+no answer about anything else than it has asked for, and none that is too large (`answers`). It never decides
+anything and never caches.
 """
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -23,6 +22,7 @@ from kubernetes.aio.client import ApiClient
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from splitter import __version__
+from splitter.kube.answers import MAX_ANSWER_BYTES, MAX_PAGE_BYTES, Answers, TooLargeError, keep_alive
 from splitter.kube.documents import read_json
 from splitter.kube.paths import ResourcePath
 
@@ -50,9 +50,10 @@ KIND_MISSING = "KindMissing"
 _NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
 # An answer about something else than was asked for: of a broken proxy, or of somebody who wants to be heard.
 WRONG_ANSWER = "WrongAnswer"
-# An answer that would take the memory of all. etcd holds objects of 1.5 MiB, which JSON makes longer.
+# An answer that would take the memory of all, or takes too long to arrive.
 TOO_LARGE = "TooLarge"
-MAX_ANSWER_BYTES = 32 * 1024**2
+# So many pages are as small as the last one had to be before larger ones are asked for again.
+_SMALL_PAGES = 8
 # A write that was not sent: this process does not lead (any more).
 NOT_LEADING = "NotLeading"
 # An answer, or a line of a watch, that was cut off on its way is no JSON.
@@ -130,6 +131,7 @@ class Client:
         self._answered = answered
         self._permit = permit
         self._under_way: set[asyncio.Task[Json]] = set()
+        self._answers = Answers()
 
     @property
     def server(self) -> str:
@@ -138,7 +140,9 @@ class Client:
 
     def under(self, permit: Permit) -> "Client":
         """Return a client of the same connections whose writes are sent only while `permit` allows it."""
-        return Client(self._api, self._timeout_s, self._answered, permit)
+        client = Client(self._api, self._timeout_s, self._answered, permit)
+        client._answers = self._answers
+        return client
 
     async def settled(self, within_s: float) -> bool:
         """Wait for the writes under a permit that are under way; return whether all have ended."""
@@ -189,20 +193,28 @@ class Client:
         return None
 
     async def pages(self, path: ResourcePath, limit: int = 500, **query: str) -> AsyncIterator[Json]:
-        """GET a collection page by page, `limit` objects each; fewer where these are too large. As `get`."""
+        """GET a collection page by page, `limit` objects each; fewer where these are too large. As `get`.
+
+        A page is emptied when the next one is asked for: there are never two in memory.
+        """
+        asked, small = limit, 0
         while True:
             try:
                 page = await self.get(path, limit=str(limit), **query)
             except ApiError as error:
                 if error.reason != TOO_LARGE or limit == 1:
                     raise
-                limit = max(1, limit // 10)
+                limit, small = max(1, limit // 4), 0
                 continue
             yield page
             token = (page.get("metadata") or {}).get("continue")
+            page.clear()
             if not token:
                 return
             query["continue"] = token
+            small += 1
+            if small % _SMALL_PAGES == 0:
+                limit = min(asked, 2 * limit)
 
     async def send(
         self,
@@ -238,7 +250,7 @@ class Client:
         _permit.set(self._permit if request.method != "GET" else None)
         try:
             response = await self._request(request, aiohttp.ClientTimeout(total=timeout_s))
-            content = await _content(response, path)
+            content = await self._whole(response, request)
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise _error(path, response.status, content)
             answer: Json = read_json(content) if content else {}
@@ -253,7 +265,7 @@ class Client:
         request = _Request("GET", path, query=query, accept="*/*")
         try:
             response = await self._request(request, aiohttp.ClientTimeout(total=self._timeout_s))
-            content = await _content(response, path)
+            content = await self._whole(response, request)
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
         if response.status >= HTTPStatus.BAD_REQUEST:
@@ -273,14 +285,22 @@ class Client:
         try:
             response = await self._request(_Request("GET", path, query=query), deadline)
             if response.status >= HTTPStatus.BAD_REQUEST:
-                raise _error(path, response.status, await response.read())
-            _keep_alive(response)
-            yield _lines(response)
+                raise _error(path, response.status, await self._answers.whole(response))
+            keep_alive(response)
+            yield self._answers.lines(response)
+        except TooLargeError as error:
+            raise _too_large(path, error) from error
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
         finally:
             if response is not None:
                 response.close()
+
+    async def _whole(self, response: aiohttp.ClientResponse, request: "_Request") -> bytes:
+        try:
+            return await self._answers.whole(response, request.most_bytes)
+        except TooLargeError as error:
+            raise _too_large(request.path, error) from error
 
     async def _request(self, request: "_Request", deadline: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         headers = {
@@ -320,20 +340,10 @@ class _Request:
         """The verb as rights are given for it; a list counts as `get`."""
         return "watch" if "watch" in self.query else _VERBS[self.method]
 
-
-def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    """Have the kernel ask whether the other side is still there: a watch may be silent for a minute.
-
-    A peer that vanished without a word is found after 30 s, and not after the longest silence of a watch.
-    """
-    transport = response.connection.transport if response.connection is not None else None
-    connection = transport.get_extra_info("socket") if transport is not None else None
-    if connection is None:
-        return
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):  # Linux; others keep their own pace
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    @property
+    def most_bytes(self) -> int:
+        """How large its answer may be: that of one object may be large, whose pages cannot be smaller."""
+        return MAX_PAGE_BYTES if self.query.get("limit", "1") != "1" else MAX_ANSWER_BYTES
 
 
 async def _check_permit(*_: object) -> None:
@@ -359,28 +369,8 @@ def at_the_last_moment() -> aiohttp.TraceConfig:
     return trace
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Split a stream into lines of any length (a ConfigMap event may have a megabyte)."""
-    rest = b""
-    async for chunk in response.content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                yield line
-
-
-async def _content(response: aiohttp.ClientResponse, path: ResourcePath) -> bytes:
-    """Return the whole answer. Raises ApiError (TooLarge) for more than an object, or a page, may be."""
-    content = bytearray()
-    async for chunk in response.content.iter_any():
-        content += chunk
-        if len(content) > MAX_ANSWER_BYTES:
-            response.close()
-            most = MAX_ANSWER_BYTES // 1024**2
-            raise ApiError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE, f"{path} is larger than {most} MiB"
-            )
-    return bytes(content)
+def _too_large(path: ResourcePath, error: TooLargeError) -> ApiError:
+    return ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE, f"{path} {error}")
 
 
 def _is_transient(error: BaseException) -> bool:

@@ -27,7 +27,7 @@ async def lacks_room(reader: Reader, namespace: str, placeholders: int, replica:
     `replica` is what the replica requests that comes beside them. Never raises for an answer.
     """
     try:
-        answer = await reader.get(resource_quotas(namespace))
+        answer = await reader.get(resource_quotas(namespace), limit=str(_QUOTAS_MAX + 1))
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             return "splitter may not list the ResourceQuotas of the namespace; apply manifests/relief.yaml"
@@ -51,7 +51,7 @@ async def lacks_objects(reader: Reader, namespace: str, needed: Mapping[str, int
     itself. Never raises for an answer.
     """
     try:
-        answer = await reader.get(resource_quotas(namespace))
+        answer = await reader.get(resource_quotas(namespace), limit=str(_QUOTAS_MAX + 1))
     except ApiError:
         return ""
     items = answer.get("items")

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -307,9 +307,8 @@ class Reflector:
                 self._followed, self.error, self._opened_s = True, None, _now()
                 async for line in lines:
                     self._last_answer()
-                    change, raw, self._version = _change(line)
-                    if (handler := handlers.get(change)) is not None:
-                        handler(raw)
+                    self._version = _tell(handlers, line)
+                    del line  # the next one may be an hour away
         except TimeoutError:
             return  # to be opened again
         except ApiError as error:
@@ -327,6 +326,17 @@ def _now() -> float:
 
 def _jittered(wait_s: float) -> float:
     return wait_s * random.uniform(0.5, 1.5)  # noqa: S311 (jitter, no secret)
+
+
+def _tell(handlers: Mapping[str, Callable[[dict[str, Any]], object]], line: bytes) -> str:
+    """Give the object of a line to who handles the change; keep no more of it than the version.
+
+    A parsed object takes up to 25 times the bytes of its JSON. Raises ApiError.
+    """
+    change, raw, version = _change(line)
+    if (handler := handlers.get(change)) is not None:
+        handler(raw)
+    return version
 
 
 def _change(line: bytes) -> tuple[str, dict[str, Any], str]:

@@ -7,7 +7,7 @@ is not given, is no answer and no error: only the autoscaler of the cluster itse
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -83,29 +83,29 @@ class WorkloadAutoscalers:
             return kept.autoscalers
 
     async def _read_replicas(self, namespace: str) -> list[Autoscaler]:
-        keda = self._listed(scaled_objects(namespace), optional=True)
-        autoscalers = [_aimed(_HPA, raw, "scaleTargetRef") async for raw in self._listed(hpas(namespace))]
-        autoscalers += [_aimed(_KEDA, raw, "scaleTargetRef") async for raw in keda]
-        return [one for one in autoscalers if one is not None]
+        keda = await self._listed(scaled_objects(namespace), _KEDA, "scaleTargetRef", optional=True)
+        return await self._listed(hpas(namespace), _HPA, "scaleTargetRef") + keda
 
     async def _read_resources(self, namespace: str) -> list[Autoscaler]:
-        listed = self._listed(vpas(namespace), optional=True)
-        autoscalers = [_aimed(_VPA, raw, "targetRef") async for raw in listed]
-        return [one for one in autoscalers if one is not None]
+        return await self._listed(vpas(namespace), _VPA, "targetRef", optional=True)
 
-    async def _listed(self, path: ResourcePath, *, optional: bool = False) -> AsyncIterator[Raw]:
-        """Yield a namespace's autoscalers, and no more than anybody needs; none of what is `optional`."""
+    async def _listed(
+        self, path: ResourcePath, kind: str, field_name: str, *, optional: bool = False
+    ) -> list[Autoscaler]:
+        """Return the autoscalers among MAX_AUTOSCALERS objects of a namespace; none of what is `optional`."""
+        autoscalers: list[Autoscaler] = []
         left = MAX_AUTOSCALERS
         try:
             async for page in self._client.pages(path):
-                for raw in page["items"][:left]:
-                    yield raw
+                aimed = [_aimed(kind, raw, field_name) for raw in page["items"][:left]]
+                autoscalers += (one for one in aimed if one is not None)
                 left -= len(page["items"])
                 if left <= 0:
-                    return
+                    break
         except ApiError as error:
             if not optional or error.status not in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
                 raise
+        return autoscalers
 
 
 def _aimed(kind: str, raw: Raw, field_name: str) -> Autoscaler | None:

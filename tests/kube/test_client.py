@@ -1,10 +1,12 @@
 """The client: what is sent, what is tried again, and in which words a failure comes back."""
 
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import ClassVar
 
 import pytest
+from aiohttp import web
 
 from kube.server import (
     TOKEN,
@@ -28,6 +30,7 @@ from splitter.kube.client import KIND_MISSING, TOO_LARGE, WRONG_ANSWER, ApiError
 from splitter.kube.paths import ResourcePath
 
 PATH = ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web")
+PODS = ResourcePath.read("/api/v1/pods")
 
 
 class TestRequests:
@@ -323,7 +326,7 @@ class TestAnswers:
 
     async def test_smaller_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A page of large objects is asked for again with fewer of them, and none is left out."""
-        monkeypatch.setattr("splitter.kube.client.MAX_ANSWER_BYTES", 1000)
+        monkeypatch.setattr("splitter.kube.client.MAX_PAGE_BYTES", 1000)
         big = {"metadata": {"name": "a", "namespace": "shop"}, "data": "x" * 600}
         script = Script().then(
             page(big, version=1, more="1"),
@@ -335,15 +338,51 @@ class TestAnswers:
         async with connected(script) as client:
             collected = [len(one["items"]) async for one in client.pages(pods, 100, labelSelector="a=b")]
         assert collected == [1, 1, 1]
-        assert [asked.query.get("limit") for asked in script.asked] == ["100", "100", "10", "10"]
+        assert [asked.query.get("limit") for asked in script.asked] == ["100", "100", "25", "25"]
         assert [asked.query.get("continue") for asked in script.asked] == [None, "1", "1", "2"]
         assert {asked.query["labelSelector"] for asked in script.asked} == {"a=b"}
 
+    async def test_larger_pages_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where small objects follow, pages grow again, to what was asked for and no further."""
+        monkeypatch.setattr("splitter.kube.client.MAX_PAGE_BYTES", 1000)
+        big, small = page({"data": "x" * 2000}, version=1, more="1"), page({}, version=1, more="1")
+        script = Script().then(big, *[small] * 40, page({}, version=1))
+        async with connected(script) as client:
+            pages = [one async for one in client.pages(PODS, 20)]
+        assert len(pages) == 41
+        limits = Counter(asked.query["limit"] for asked in script.asked)
+        assert limits == {"20": 1 + 25, "5": 8, "10": 8}
+
+    async def test_one_page_at_a_time(self) -> None:
+        """A page that has been read is emptied: it takes far more memory than its bytes."""
+        script = Script().then(page({}, version=1, more="1"), page({}, version=1))
+        async with connected(script) as client:
+            pages = [one async for one in client.pages(PODS, 20)]
+        assert pages == [{}, {}]
+
+    async def test_one_large_object(self) -> None:
+        """The API server makes 8 MiB of JSON of some that etcd takes: such a one is read by itself."""
+        name = "<" * 1_400_000
+        raw = json({"metadata": {"resourceVersion": "1"}, "items": [{"data": name}]})
+
+        async def escaped(request: web.Request) -> web.StreamResponse:
+            answer = await raw(request)
+            assert isinstance(answer, web.Response)
+            assert isinstance(answer.body, bytes)
+            return web.Response(body=answer.body.replace(b"<", b"\\u003c"))
+
+        script = Script().then(escaped)
+        async with connected(script) as client:
+            read = [raw["data"] async for one in client.pages(PODS, 20) for raw in one["items"]]
+        assert read == [name]
+        assert [asked.query["limit"] for asked in script.asked] == ["20", "5", "1"]
+
     async def test_one_that_is_too_large(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of one object there are no smaller pages: then it is said."""
+        monkeypatch.setattr("splitter.kube.client.MAX_PAGE_BYTES", 100)
         monkeypatch.setattr("splitter.kube.client.MAX_ANSWER_BYTES", 100)
         script = Script().then(page({"data": "x" * 600}, version=1))
         async with connected(script) as client:
             with pytest.raises(ApiError, match="is larger than"):
                 _ = [one async for one in client.pages(ResourcePath.read("/api/v1/pods"), 100)]
-        assert [asked.query["limit"] for asked in script.asked] == ["100", "10", "1"]
+        assert [asked.query["limit"] for asked in script.asked] == ["100", "25", "6", "1"]
