@@ -28,6 +28,7 @@ from splitter.kube.access import check_access, check_connection, missing_in, pat
 from splitter.kube.apply import Writer
 from splitter.kube.client import Client
 from splitter.kube.connect import connect
+from splitter.kube.crowded import Crowded
 from splitter.kube.held_up import write_down_anew
 from splitter.kube.lease import Election, leading_elsewhere
 from splitter.kube.observe import Observer
@@ -143,15 +144,13 @@ class _Operator:
         """`forbidden`: watched namespaces in which rights are missing."""
         self._client = client
         self._settings = settings
-        self._queue = WorkQueue(
-            settings.node_coalesce_s,
-            REST_S,
-            workers=settings.workers,
-            emergency_workers=settings.emergency_workers,
-        )
+        workers, urgent = settings.workers, settings.emergency_workers
+        self._queue = WorkQueue(settings.node_coalesce_s, REST_S, workers=workers, emergency_workers=urgent)
         self._cache = cache_of(settings, self._queue.add)
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
-        self._views = Views(self._reflectors, self._cache.written, partial(missing_in, client))
+        self._crowded = Crowded(client, self._cache, self._queue.add)
+        rights = partial(missing_in, client)
+        self._views = Views(self._reflectors, self._cache.written, rights, self._crowded.blocks)
         self._views.forbid(forbidden)
         self._cache.template_sets.announce_to(self._validate_template_set)
         self._election: Election | None = None
@@ -221,6 +220,7 @@ class _Operator:
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
+        self._spawn(self._crowded.run())
         if self._election is not None:
             self._spawn(self._election.run())
         self._terms = self._spawn(self._serve_terms())

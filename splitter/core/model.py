@@ -289,7 +289,7 @@ class SourceView:
     one_a_node: str = ""  # what lets only one of its pods stand on a node
     revisions_kept: int = 10  # spec.revisionHistoryLimit: old ReplicaSets kept for `kubectl rollout undo`
     stateful: StatefulView | None = None
-    pod_labels: tuple[str, ...] = ()  # the labels that its pod template or its selector names
+    pod_labels: tuple[str, ...] = ()  # of those that its pod template or its selector names, our own
     selector: str = ""  # of its pods, as text: what an autoscaler of the Split is told
     selector_terms: int = 1  # of the same, with their values
 

@@ -42,8 +42,7 @@ class Answers:
                 waited = False
                 async for chunk in response.content.iter_any():
                     content += chunk
-                    if len(content) > most:
-                        raise _more_than(most)
+                    _check(len(content), most)
                     if len(content) > LARGE_BYTES and not waited:
                         waited = True
                         await turn.enter_async_context(self._turn())
@@ -72,8 +71,7 @@ class Answers:
                         yield bytes(begun)
                         begun = bytearray()
                 begun += chunk[begin:]
-                if len(begun) > MAX_ANSWER_BYTES:
-                    raise _more_than(MAX_ANSWER_BYTES)
+                _check(len(begun), MAX_ANSWER_BYTES)
                 if len(begun) > LARGE_BYTES and waits:
                     waits = False
                     await turn.enter_async_context(self._turn())
@@ -105,5 +103,6 @@ def keep_alive(response: aiohttp.ClientResponse) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def _more_than(most: int) -> TooLargeError:
-    return TooLargeError(f"is larger than {most // 1024**2} MiB")
+def _check(size: int, most: int) -> None:
+    if size > most:
+        raise TooLargeError(f"is larger than {most // 1024**2} MiB")

@@ -25,6 +25,7 @@ from splitter.kube.parse.fields import condition, count, identity, maybe_instant
 from splitter.kube.paths import budgets
 from splitter.kube.payloads import owned_by_split
 from splitter.kube.records import Record
+from splitter.kube.shares import Shares
 from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
@@ -38,7 +39,7 @@ _NO_LONGER_THERE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 # After anything else: a webhook is away, or somebody was quicker.
 _SOON = timedelta(seconds=5)
 # Whoever may write budgets chooses how long they are; one that is longer counts as if it selected every pod.
-_MAX_TERMS, _MAX_VALUES = 32, 256
+_MAX_TERMS, _MAX_VALUES = 16, 48
 
 
 async def beside(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitable[None]]) -> None:
@@ -64,7 +65,7 @@ class BudgetRecord(Record):
 class Budgets:
     """The budgets of all namespaces that are followed."""
 
-    def __init__(self, enqueue: Callable[[str, str | None], None]) -> None:
+    def __init__(self, enqueue: Callable[[str, str | None], None], shares: Shares | None = None) -> None:
         """`enqueue`: of a namespace, and the UID of the Split whose budget has changed; None: a user's."""
         self._enqueue = enqueue
         indexes: Mapping[str, Callable[[BudgetRecord], Hashable]] = {
@@ -72,7 +73,7 @@ class Budgets:
             "split": lambda record: (record.namespace, record.split_uid),
             "name": lambda record: (record.namespace, record.view.name),
         }
-        self.indexer = Indexer(_budget, indexes, self._changed)
+        self.indexer = Indexer(_budget, indexes, self._changed, shares=shares)
         self._reflectors: dict[str, Reflector] = {}
         self._refused: dict[Key, tuple[datetime, str]] = {}
         self._warned: set[str] = set()  # namespaces

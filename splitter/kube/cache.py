@@ -42,13 +42,13 @@ from splitter.kube.records import (
     SplitRecord,
     TwinRecord,
 )
+from splitter.kube.shares import Shares
 from splitter.kube.store import Indexer
 from splitter.kube.template_sets import TemplateSets
 from splitter.kube.unseen import unseen
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.cache")
-
 
 # Fewer on-demand nodes than this prove nothing about our view when half of them are NotReady.
 _FEW_NODES = 3
@@ -85,7 +85,9 @@ class Cache:
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
         self.predecessors: dict[str, NodeState] = {}  # by the UID of the next node of that name
-        self.sources = Indexer(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
+        self.shares = shares = Shares()
+        by_key = {"key": lambda record: record.view.key}
+        self.sources = Indexer(parse.source, by_key, self._source_changed, shares=shares)
         self.splits = Indexer(
             parse.split,
             {
@@ -94,10 +96,13 @@ class Cache:
                 "namespace": lambda record: record.namespace,
             },
             self._split_changed,
+            shares=shares,
         )
-        self.budgets = Budgets(self._budget_changed)
-        self.placements = PlacementCache(partial(enqueue, urgent=False), self._knows)
-        self.twins = Indexer(parse.twin, {"source": lambda record: record.source}, self._twin_changed)
+        self.budgets = Budgets(self._budget_changed, shares)
+        self.placements = PlacementCache(partial(enqueue, urgent=False), self._knows, shares)
+        self.twins = Indexer(
+            parse.twin, {"source": lambda record: record.source}, self._twin_changed, shares=shares
+        )
         self.replica_sets = Indexer(
             parse.replica_set,
             {
@@ -106,6 +111,7 @@ class Cache:
                 "selects": lambda record: record.selects,
             },
             self._replica_set_changed,
+            shares=shares,
         )
         self.pods = Indexer(
             parse.pod,
@@ -116,6 +122,7 @@ class Cache:
                 "labelled": lambda record: record.labelled,
             },
             self._pod_changed,
+            shares=shares,
         )
         self._node_usage = NodeUsage(self.pods)
         self.nodes = Indexer(
@@ -142,17 +149,20 @@ class Cache:
             reflectors.append(Reflector(client, pods(namespace), self.pods))
             reflectors.append(Reflector(client, replica_sets(namespace), self.replica_sets))
             reflectors.append(self.budgets.reflector(client, namespace))
-            self.written.append(Reflector(client, splits(namespace), self.splits))
-            self.written.append(self.placements.reflector(client, namespace))
-            for kind in (DEPLOYMENT, STATEFUL_SET):
-                path = workloads(kind, namespace)
-                sources = self.sources.of_kind(kind, partial(_is_of, kind))
-                twins = self.twins.of_kind(kind, partial(_is_of, kind))
-                self.written += [
-                    Reflector(client, path, sources, SOURCES_SELECTOR),
-                    Reflector(client, path, twins, TWINS_SELECTOR),
-                ]
+            self.written += self.written_in(client, namespace)
         return reflectors + self.written
+
+    def written_in(self, client: Client, namespace: str) -> list[Reflector]:
+        """Return what follows what splitter itself writes in a namespace."""
+        follows_splits = Reflector(client, splits(namespace), self.splits)
+        reflectors = [follows_splits, self.placements.reflector(client, namespace)]
+        for kind in (DEPLOYMENT, STATEFUL_SET):
+            path = workloads(kind, namespace)
+            sources = self.sources.of_kind(kind, partial(_is_of, kind))
+            twins = self.twins.of_kind(kind, partial(_is_of, kind))
+            reflectors.append(Reflector(client, path, sources, SOURCES_SELECTOR))
+            reflectors.append(Reflector(client, path, twins, TWINS_SELECTOR))
+        return reflectors
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
         """Return the state of a node now, with external signals about it."""
@@ -254,9 +264,8 @@ class Cache:
             self.applied.forget(old.uid)
 
     def _replica_set_changed(self, old: ReplicaSetRecord | None, new: ReplicaSetRecord | None) -> None:
-        if (record := new or old) is None or not needs_reconcile(old, new):
-            return
-        if (key := self._owner_of(record)) is not None:
+        key = self._owner_of(record) if (record := new or old) is not None else None
+        if key is not None and needs_reconcile(old, new):
             self._enqueue(key, urgent=False)
 
     def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:

@@ -203,6 +203,10 @@ class EventFilter(Generic[R]):
         """Take a complete list."""
         self._indexer.replace(filter(None, listed), namespace, version)
 
+    def discard(self, listed: Iterable[Reading[R] | None]) -> None:
+        """Take note that a list was not read to its end."""
+        self._indexer.discard(filter(None, listed))
+
     def upsert(self, raw: dict[str, Any]) -> None:
         """Take a new or changed object."""
         if self._row.says(*parse.event_words(raw)):

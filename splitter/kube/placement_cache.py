@@ -14,6 +14,7 @@ from splitter.kube import parse
 from splitter.kube.client import Client, Json
 from splitter.kube.paths import placements
 from splitter.kube.records import PlacementRecord
+from splitter.kube.shares import Shares
 from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
@@ -24,13 +25,18 @@ Sets = Mapping[str, tuple[str, Runs]]
 class PlacementCache:
     """The Placements of all namespaces that are followed."""
 
-    def __init__(self, enqueue: Callable[[Key], None], knows: Callable[[Key], bool]) -> None:
+    def __init__(
+        self, enqueue: Callable[[Key], None], knows: Callable[[Key], bool], shares: Shares | None = None
+    ) -> None:
         self._enqueue = enqueue
         self._knows = knows
         self._spot_labels: set[str] = set()
         self._answered: dict[str, tuple[int, frozenset[str]]] = {}  # by namespace: what we asked for last
         self._indexer = Indexer(
-            parse.placement, {"name": lambda record: (record.namespace, record.name)}, self._changed
+            parse.placement,
+            {"name": lambda record: (record.namespace, record.name)},
+            self._changed,
+            shares=shares,
         )
 
     def reflector(self, client: Client, namespace: str) -> Reflector:

@@ -7,8 +7,11 @@ Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from sys import getsizeof
 
-from splitter.core.limits import MAX_REPLICA_SETS
+import orjson
+
+from splitter.core.limits import MAX_REPLICA_SETS, MAX_TERMS
 from splitter.core.model import Pool, ReplicaSetView, SourceView, Trouble, TwinView
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
@@ -18,9 +21,13 @@ from splitter.core.placeable import Runs
 from splitter.core.split_status import SplitStatus
 from splitter.core.split_status.view import SplitView
 from splitter.core.template_sets import TemplateSet
-from splitter.kube.packed import unpacked
+from splitter.kube.packed import Labels, compact, unpacked
 
 TEMPLATE_HASH = "pod-template-hash"
+
+
+# What a record takes with its entries in the indexes.
+_WEIGHT, _WEIGHT_OF_WORKLOAD = 2048, 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,11 @@ class Record:
     uid: str
     version: int
     """The resourceVersion."""
+
+    @property
+    def weight(self) -> int:
+        """How many bytes it takes, about: what grows with what people write is counted."""
+        return _WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,7 @@ class PodRecord(Record):
     revision: str  # the template that it was made of: pod-template-hash, or a StatefulSet's revision
     born: Pool | None  # of a StatefulSet's pod: for which pool the admission policy made it
     labelled_for: str  # the workload that it is labelled for, where it bears our labels
-    labels: tuple[tuple[str, str], ...]  # only of a pod of a ReplicaSet's, or that nobody controls
+    labels: Labels  # only of a pod of a ReplicaSet's, or that nobody controls
     of_replica_set: bool  # a ReplicaSet controls it
     held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
@@ -62,6 +74,11 @@ class PodRecord(Record):
     termination_s: int
     priority: int
     requests: tuple[tuple[str, int], ...]
+
+    @property
+    def weight(self) -> int:
+        """As of any record; pods of one ReplicaSet share their labels, nearly always."""
+        return _WEIGHT + (0 if self.of_replica_set else self.labels.bytes)
 
     @property
     def unowned(self) -> tuple[str, str] | None:
@@ -81,10 +98,27 @@ class ReplicaSetRecord(Record):
     controller_uid: str | None
     owner_uids: tuple[str, ...]  # all Deployments that own it, controlling or not
     owner_name: str | None  # the Deployment's name, of the first of them
-    labels: Mapping[str, str]
+    labels: Labels
+    labels_unknown: bool  # its own, or those of its template
     deleting: bool
-    selector: tuple[MatchExpression, ...]
+    packed_selector: bytes
     view: ReplicaSetView  # without its version, its pods, and how it hangs on a source
+
+    @property
+    def weight(self) -> int:
+        """As of any record."""
+        kept = self.labels.bytes + len(self.packed_selector) + 300 * len(self.owner_uids)
+        return (
+            _WEIGHT
+            + kept
+            + (self.view.template_labels.bytes if isinstance(self.view.template_labels, Labels) else 0)
+        )
+
+    @property
+    def selector(self) -> tuple[MatchExpression, ...]:
+        """What it selects; of a long one so much that it is seen to have more than MAX_TERMS."""
+        terms = orjson.loads(self.packed_selector)
+        return tuple(MatchExpression(key, operator, tuple(values)) for key, operator, values in terms)
 
     @property
     def selects(self) -> tuple[str, str]:
@@ -109,6 +143,12 @@ class TwinRecord(Record):
     view: TwinView  # without its version and its ReplicaSets
 
     @property
+    def weight(self) -> int:
+        """As of any record."""
+        asked = 150 * self.request.requirements + 500 * len(self.view.edits)
+        return _WEIGHT_OF_WORKLOAD + len(self.owned) + len(self.theirs) + asked
+
+    @property
     def pool(self) -> Pool:
         """Which half of the split it is."""
         return self.view.pool
@@ -129,6 +169,11 @@ class SourceRecord(Record):
     """One labelled source."""
 
     view: SourceView
+
+    @property
+    def weight(self) -> int:
+        """As of any record."""
+        return _WEIGHT_OF_WORKLOAD + getsizeof(self.view.manifest_json)
 
     @property
     def kind(self) -> str:
@@ -157,6 +202,11 @@ class SplitRecord(Record):
     template_set: str = ""  # that its last good policy names
 
     @property
+    def weight(self) -> int:
+        """As of any record."""
+        return _WEIGHT + len(self.status) + 40 * len(self.spec.ordinals or ())
+
+    @property
     def view(self) -> SplitView:
         """The whole of it: its status is parsed here, and nowhere else in a reconcile."""
         return replace(self.spec, status=SplitStatus.from_json(unpacked(self.status)))
@@ -169,6 +219,11 @@ class PlacementRecord(Record):
     name: str
     sets: Mapping[str, tuple[str, Runs]]  # by the UID of a StatefulSet: its name, its on-demand ordinals
     spot_labels: frozenset[str] = frozenset()  # what spot nodes are asked by; none: everything that is known
+
+    @property
+    def weight(self) -> int:
+        """As of any record."""
+        return _WEIGHT + sum(300 + 128 * len(runs) for _, runs in self.sets.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +277,17 @@ class TemplateSetRecord(Record):
     """One ConfigMap with a template set."""
 
     template_set: TemplateSet
+
+
+def pack_selector(terms: Sequence[MatchExpression]) -> bytes:
+    """Return a selector as JSON: parsed, it takes up to 15 times as much. Of a long one the beginning."""
+    kept, left = [], MAX_TERMS + 1
+    for term in terms:
+        if left <= 0:
+            break
+        kept.append((term.key, term.operator, term.values[:left]))
+        left -= max(1, len(term.values))
+    return compact(kept)
 
 
 def few(records: Sequence[ReplicaSetRecord]) -> Sequence[ReplicaSetRecord]:

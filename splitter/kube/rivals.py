@@ -26,6 +26,7 @@ from splitter.kube import paths
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.listed import Reader
+from splitter.kube.packed import MAX_LABELS_BYTES
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import count_terms, label_selector
 from splitter.kube.parse.statefulsets import selector_text
@@ -103,14 +104,15 @@ class RivalFinder:
         alike = _labels(source, few(sets), pods)
         own = {rs.uid for rs in sets}
         rivals = [rs for rs in self._candidates(source.key.namespace, alike) if rs.uid not in own]
-        rivals = [rs for rs in rivals if rs.controller_uid not in owners]
-        long = [rs for rs in rivals if _size(rs.selector) > MAX_TERMS]
+        compared = [(rs, rs.selector) for rs in rivals if rs.controller_uid not in owners]
+        long = [rs for rs, selector in compared if _size(selector) > MAX_TERMS]
         unread = kept.unread or (_too_long(f"ReplicaSet {long[0].view.name}") if long else "")
-        rivals = [rs for rs in rivals if _size(rs.selector) <= MAX_TERMS]
-        if sum(_size(rs.selector) for rs in rivals) > _MOST_COMPARED:
-            return Rivals(unread=f"the selectors of {len(rivals)} ReplicaSets are too many to compare")
-        for rs in rivals:
-            if _takes(rs.selector, alike):
+        compared = [(rs, selector) for rs, selector in compared if _size(selector) <= MAX_TERMS]
+        unread = unread or _unknown(sets, pods)
+        if sum(_size(selector) for _, selector in compared) > _MOST_COMPARED:
+            return Rivals(unread=f"the selectors of {len(compared)} ReplicaSets are too many to compare")
+        for rs, selector in compared:
+            if _takes(selector, alike):
                 return Rivals(_replica_set(rs), unread)
         for other in kept.others:
             if _takes(other.selector, alike):
@@ -202,6 +204,13 @@ def _size(selector: Sequence[MatchExpression]) -> int:
 
 def _too_long(who: str) -> str:
     return f"the selector of {who} has more than {MAX_TERMS} terms and values"
+
+
+def _unknown(sets: Iterable[ReplicaSetRecord], pods: Iterable[PodRecord]) -> str:
+    """Say whose labels are too long to be kept, so that nobody knows what selects it; empty: nobody's."""
+    who = [f"ReplicaSet {rs.view.name}" for rs in sets if rs.labels_unknown]
+    who += [f"pod {pod.name}" for pod in pods if pod.labels.unknown]
+    return f"the labels of {who[0]} are longer than {MAX_LABELS_BYTES // 1024} KiB" if who else ""
 
 
 def _labels(source: SourceView, sets: Iterable[ReplicaSetRecord], pods: Iterable[PodRecord]) -> LabelSets:

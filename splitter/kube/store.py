@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from splitter.kube.parse.fields import UNREADABLE, UnreadableError
 from splitter.kube.records import Record
+from splitter.kube.shares import Shares
 
 logger = logging.getLogger("splitter.cache")
 
@@ -36,6 +37,7 @@ class Reading(Generic[R]):
     uid: str
     record: R | None = None
     keys: Mapping[str, Hashable] = field(default_factory=dict)
+    reserved: int = 0  # of the share of its namespace, until it is put there
 
 
 class Indexer(Generic[R]):
@@ -50,8 +52,11 @@ class Indexer(Generic[R]):
         indexes: Mapping[str, Callable[[R], Hashable]],
         on_change: Callable[[R | None, R | None], None],
         most: int | None = None,
+        shares: Shares | None = None,
     ) -> None:
+        """`shares`: of the namespaces, where they are counted together with other kinds."""
         self._parse = parse
+        self._shares = shares or Shares()
         self._indexes = indexes
         self._on_change = on_change
         self._most = most
@@ -137,7 +142,17 @@ class Indexer(Generic[R]):
             # One odd object of anybody's must not blind us to all others.
             self._complain(raw, error)
             return Reading(uid)
-        return Reading(uid, record, keys)
+        known = self._records.get(uid)
+        reserved = max(0, record.weight - (known.weight if known is not None else 0))
+        if not self._shares.reserve(record.namespace, reserved):
+            return Reading(uid)
+        return Reading(uid, record, keys, reserved)
+
+    def discard(self, listed: Iterable[Reading[R]]) -> None:
+        """Take note that a list was not read to its end."""
+        for reading in listed:
+            if reading.record is not None:
+                self._shares.add(reading.record.namespace, -reading.reserved)
 
     def _is_newer(self, uid: str, version: int) -> bool:
         known = self._records.get(uid)
@@ -146,8 +161,12 @@ class Indexer(Generic[R]):
     def _put(self, reading: Reading[R]) -> R | None:
         uid, record = reading.uid, reading.record
         known = self._records.get(uid)
-        if record is None or not self._is_newer(uid, record.version):
+        if record is None:
             return known
+        self._shares.add(record.namespace, -reading.reserved)
+        if not self._is_newer(uid, record.version):
+            return known
+        self._shares.add(record.namespace, record.weight - (known.weight if known is not None else 0))
         self._records[uid] = record
         for name, new_key in reading.keys.items():
             if known is not None and (old_key := self._indexes[name](known)) != new_key:
@@ -188,6 +207,7 @@ class Indexer(Generic[R]):
         record = self._records.pop(uid, None)
         if record is None:
             return
+        self._shares.add(record.namespace, -record.weight)
         for name, index_key in self._indexes.items():
             self._unfile(name, index_key(record), uid)
         self._on_change(record, None)
@@ -219,6 +239,10 @@ class OfKind(Generic[R]):
     def replace(self, listed: Iterable[Reading[R]], namespace: str | None, version: int) -> None:
         """Take a complete list of this kind."""
         self._indexer.replace(listed, namespace, version, self._has_kind)
+
+    def discard(self, listed: Iterable[Reading[R]]) -> None:
+        """Take note that a list was not read to its end."""
+        self._indexer.discard(listed)
 
     def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""

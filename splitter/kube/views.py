@@ -36,8 +36,13 @@ class Views:
         reflectors: Iterable[Reflector] = (),
         written: Collection[Reflector] = (),
         missing_rights: Callable[[str], Awaitable[str]] = _none_missing,
+        crowded: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`written`: what splitter itself writes. `missing_rights`: says which are missing in a namespace."""
+        """`written`: what splitter itself writes. `missing_rights`: says which are missing in a namespace.
+
+        `crowded`: whether more is there than is kept of a namespace.
+        """
+        self._crowded = crowded
         self._needed: dict[str, list[Reflector]] = {ALL: []}
         for reflector in reflectors:
             if reflector.awaited:
@@ -68,7 +73,7 @@ class Views:
 
     def is_current(self, namespace: str) -> bool:
         """Whether everything that its workloads need was seen since this process leads."""
-        return ALL not in self._unknown and namespace not in self._unknown
+        return not (self._unknown & {ALL, namespace} or self._crowded(namespace))
 
     def failing(self) -> list[Reflector]:
         """Return the broken watches that block some workload now."""

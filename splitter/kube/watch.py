@@ -63,6 +63,9 @@ class Store(Protocol):
         It is the list of one namespace, or of all.
         """
 
+    def discard(self, listed: Iterable[Any]) -> None:
+        """Take note that a list was not read to its end."""
+
     def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""
 
@@ -272,10 +275,14 @@ class Reflector:
     async def _list(self) -> str:
         listed: list[Any] = []
         version = "0"
-        async for page in self._client.pages(self.path, _PAGE, **self._selector):
-            self._last_answer()
-            listed.extend(map(self._store.read, page["items"]))
-            version = str(page["metadata"]["resourceVersion"])
+        try:
+            async for page in self._client.pages(self.path, _PAGE, **self._selector):
+                self._last_answer()
+                listed.extend(map(self._store.read, page["items"]))
+                version = str(page["metadata"]["resourceVersion"])
+        except BaseException:
+            self._store.discard(listed)
+            raise
         self._store.replace(listed, self.namespace or None, int(version))
         if self.left_out:
             logger.info("%s is followed from now on", self.path)

@@ -212,3 +212,16 @@ async def test_a_list_serves_a_moment() -> None:
     assert len(namespace.asked) == 4
     await finder.of(source, (), NOW)
     assert len(namespace.asked) == 8
+
+
+@pytest.mark.parametrize("where", ["of a pod", "of a ReplicaSet", "of its template"])
+async def test_labels_that_are_too_long_to_be_kept(where: str) -> None:
+    """Nobody knows what selects those: it is said whose they are, as long as they are there."""
+    long = {f"l{number}": "x" * 40 for number in range(400)} | {"app": "web"}
+    template = {"metadata": {"labels": long}, "spec": {}}
+    rs = replica_set("web-2", spec={"selector": OWN}, labels=long if where == "of a ReplicaSet" else {})
+    if where == "of its template":
+        rs["spec"]["template"] = template
+    found = await rivals_of(rs, pods=(pod("web-1-a", labels=long),) if where == "of a pod" else ())
+    who = "pod web-1-a" if where == "of a pod" else "ReplicaSet web-2"
+    assert found.unread == f"the labels of {who} are longer than 16 KiB"

@@ -116,6 +116,12 @@ class TestCatchUp:
         assert not views.is_current("shop")
         assert views.waiting_s > 0.0
 
+    def test_of_which_not_all_is_kept(self) -> None:
+        """Nothing is decided in a namespace that is over its share of memory; the others go on."""
+        views = Views(crowded=lambda namespace: namespace == "evil")
+        assert views.is_current("shop")
+        assert not views.is_current("evil")
+
     async def test_lists_what_others_have_written_before_it_goes_on(self, waits: list[float]) -> None:
         """Of the namespace alone; where nobody else may have led nothing is listed."""
         splits, other = Followed("splits", "shop"), Followed("splits of bank", "bank")

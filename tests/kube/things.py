@@ -29,6 +29,9 @@ class Things:
         self.known = dict(listed)
         self.lists.append((sorted(self.known), namespace, version))
 
+    def discard(self, listed: Iterable[tuple[str, int]]) -> None:
+        """Nothing was taken."""
+
     def upsert(self, raw: Raw) -> object:
         """Take an object."""
         self.known[raw["metadata"]["name"]] = int(raw["metadata"]["resourceVersion"])

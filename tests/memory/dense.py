@@ -120,6 +120,7 @@ def _annotation(name: str) -> Grow:
     def grow(raw: Raw, count: int) -> None:
         raw["metadata"].setdefault("annotations", {})[name] = _text(count)
 
+    grow.__name__ = name
     return grow
 
 

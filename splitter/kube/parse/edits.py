@@ -15,7 +15,7 @@ from splitter.kube.packed import packed, unpacked
 from splitter.kube.parse.fields import Raw, instant
 
 # One is enough to have a twin put right as a whole; which they are is told of five.
-MAX_EDITS = 1000
+MAX_EDITS = 100
 _TEMPLATE = ("spec", "template")
 
 Path = tuple[str, ...]

@@ -10,7 +10,7 @@ from splitter.core.names import NAME_MAX, is_name
 from splitter.core.nodes.facts import NodeEvent, Taint
 from splitter.core.nodes.signals import TERMINATION_ANNOTATION
 from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, NodeGroup
-from splitter.kube.parse.fields import Raw, UnreadableError, identity, instant, texts
+from splitter.kube.parse.fields import Raw, UnreadableError, identity, instant, short, texts
 from splitter.kube.parse.pods import expressions
 from splitter.kube.records import AutoscalerRecord, ClaimRecord, NodeEventRecord, RefusalRecord
 
@@ -19,6 +19,8 @@ _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader",
 # Go's own way of writing a time: 2026-01-05 10:00:00.123456789 +0000 UTC m=+1.5
 _GO_TIME = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.\d+)? ([+-]\d{2})(\d{2})")
 _BACKOFF = "Backoff"
+# What Kubernetes lets an Event say, and more requirements and taints than a NodeClaim has.
+_LONGEST_MESSAGE, _MOST, _MOST_GROUPS = 1024, 100, 1000
 
 
 def event_words(raw: Raw) -> tuple[str, str]:
@@ -55,16 +57,16 @@ def claim(raw: Raw) -> ClaimRecord:
     return ClaimRecord(
         *identity(metadata),
         name=metadata["name"],
-        node=status.get("nodeName", ""),
+        node=short(status.get("nodeName", "")),
         launched="Launched" in true,
         voluntary="DisruptionReason" in true,
         consolidates="Consolidatable" in true,
-        ends=texts(metadata.get("annotations")).get(TERMINATION_ANNOTATION, ""),
+        ends=short(texts(metadata.get("annotations")).get(TERMINATION_ANNOTATION, "")),
         claim=Claim(
-            expressions(spec.get("requirements")),
+            expressions((spec.get("requirements") or ())[:_MOST]),
             tuple(
                 Taint(taint["key"], taint.get("value", ""), taint["effect"])
-                for taint in spec.get("taints", ())
+                for taint in spec.get("taints", ())[:_MOST]
             ),
         ),
     )
@@ -90,7 +92,7 @@ def autoscaler_status(text: str) -> AutoscalerStatus | None:
     try:
         document = yaml.load(text, _Loader)  # noqa: S506 (both loaders are safe ones)
         at = _go_time(str(document["time"]))
-        groups = tuple(_group(one) for one in document.get("nodeGroups") or ())
+        groups = tuple(_group(one) for one in (document.get("nodeGroups") or ())[:_MOST_GROUPS])
     except (yaml.YAMLError, *UNREADABLE):
         return None
     return AutoscalerStatus(at, groups)
@@ -99,7 +101,7 @@ def autoscaler_status(text: str) -> AutoscalerStatus | None:
 def _group(raw: Raw) -> NodeGroup:
     grows = raw.get("scaleUp") or {}
     why = (grows.get("backoffInfo") or {}).get("errorCode", "")
-    return NodeGroup(str(raw["name"]), grows.get("status") == _BACKOFF, str(why))
+    return NodeGroup(short(str(raw["name"])), grows.get("status") == _BACKOFF, short(str(why)))
 
 
 def _go_time(text: str) -> datetime:

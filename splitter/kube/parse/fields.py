@@ -8,6 +8,8 @@ from math import ceil
 from sys import intern
 from typing import Any
 
+from splitter.core.labels_annotations import OWN_ANNOTATIONS, PREFIX
+
 Raw = Mapping[str, Any]
 
 
@@ -21,6 +23,7 @@ UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, 
 
 # What the API server holds has at most 19 digits before the point; to write out 1e999999999 takes for ever.
 _MOST_DIGITS = 30
+_MOST_OURS, _LONGEST_OURS = 100, 4000
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 _SUFFIXES = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
 _SUFFIXES |= {unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)}
@@ -45,6 +48,26 @@ def texts(written: Raw | None) -> Raw:
     if not all(isinstance(text, str) for text in values.values()):
         raise UnreadableError("a label or an annotation is no text")
     return values
+
+
+def short(text: str, most: int = 253) -> str:
+    """Return a text, or the beginning of one that is longer than such a text ever is.
+
+    Whoever writes it chooses its length, and one letter may make Python keep four bytes for each.
+    """
+    return text[:most]
+
+
+def ours(written: Raw | None) -> Raw:
+    """Return those labels or annotations that splitter reads, its own before others that bear its prefix.
+
+    At most 100, of 4,000 characters each. Raises UnreadableError as `texts` does.
+    """
+    values = {name: text for name, text in texts(written).items() if name.startswith(PREFIX)}
+    if len(values) > _MOST_OURS:
+        names = sorted(values, key=lambda name: (name not in OWN_ANNOTATIONS, name))[:_MOST_OURS]
+        values = {name: values[name] for name in names}
+    return {name: short(text, _LONGEST_OURS) for name, text in values.items()}
 
 
 def count(holder: Raw, name: str, default: int = 0) -> int:

@@ -1,13 +1,17 @@
 """Nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sys import intern
 
 from splitter.core.nodes.facts import Condition, NodeFacts, Taint
 from splitter.core.nodes.signals import slim
 from splitter.kube.asks import Assess
-from splitter.kube.parse.fields import Raw, identity, instant, maybe_instant, quantity
+from splitter.kube.parse.fields import Raw, identity, instant, maybe_instant, quantity, short
 from splitter.kube.records import NodeRecord
+
+# Labels, taints and kinds of resources: of a node of a large cloud there are some 80, 10 and 20.
+_MOST = 256
+_LONGEST_MESSAGE = 1000
 
 
 def node(assess: Assess, raw: Raw) -> NodeRecord:
@@ -23,15 +27,15 @@ def node_facts(raw: Raw) -> NodeFacts:
     return NodeFacts(
         name=metadata["name"],
         uid=metadata["uid"],
-        labels=metadata.get("labels", {}),
+        labels=_few(metadata.get("labels", {})),
         annotations=metadata.get("annotations", {}),
-        taints=_taints(spec.get("taints", ())),
+        taints=_taints(spec.get("taints", ())[:_MOST]),
         conditions=tuple(
             Condition(
                 condition["type"],
                 condition["status"],
-                condition.get("reason", ""),
-                condition.get("message", ""),
+                short(condition.get("reason", "")),
+                short(condition.get("message", ""), _LONGEST_MESSAGE),
             )
             for condition in status.get("conditions", ())
         ),
@@ -39,8 +43,17 @@ def node_facts(raw: Raw) -> NodeFacts:
         deletion_timestamp=maybe_instant(metadata.get("deletionTimestamp")),
         machine=_machine(status.get("nodeInfo") or {}),
         provider=intern(spec.get("providerID", "").partition("://")[0]),
-        allocatable={name: quantity(name, text) for name, text in status.get("allocatable", {}).items()},
+        allocatable={
+            intern(name): quantity(name, text) for name, text in _few(status.get("allocatable", {})).items()
+        },
     )
+
+
+def _few(values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return labels, or what is allocatable; the first of more than a node has: a kubelet writes its own."""
+    if len(values) > _MOST:
+        values = dict(sorted(values.items())[:_MOST])
+    return {intern(name): text for name, text in values.items()}
 
 
 def _machine(info: Raw) -> str:

@@ -15,7 +15,18 @@ from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, SpreadConstraint, Toleration
 from splitter.kube.client import FIELD_MANAGER
-from splitter.kube.parse.fields import Raw, condition, controller, count, identity, instant, quantity
+from splitter.kube.packed import Labels
+from splitter.kube.parse.fields import (
+    Raw,
+    condition,
+    controller,
+    count,
+    identity,
+    instant,
+    quantity,
+    short,
+    texts,
+)
 from splitter.kube.records import TEMPLATE_HASH, PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -25,6 +36,12 @@ COST_BEFORE = "splitter.io/deletion-cost-before"
 # Longer than anybody waits for a pod; what is written there may be any number.
 _LONGEST_GRACE_S = 10**6
 _KINDS = ("matchExpressions", "matchFields")
+_LONGEST_COST = len("-2147483648")
+_NO_LABELS = Labels({})
+# Of one pod's requests; a node offers a few.
+_MOST_RESOURCES = 32
+# What kubelet or scheduler say; a person reads less of it.
+_LONGEST_MESSAGE = 1000
 _TERMINATION_MAX_S = 3600  # more than any notice
 _POOLS = {pool.value: pool for pool in Pool}
 
@@ -41,12 +58,12 @@ def pod(raw: Raw) -> PodRecord:
         and scheduled["status"] == "False"
         and scheduled.get("reason") == "Unschedulable"
     )
-    annotations, labels = metadata.get("annotations", {}), metadata.get("labels", {})
+    annotations, labels = metadata.get("annotations", {}), texts(metadata.get("labels"))
     of_replica_set = controlling is not None and controlling.get("kind") == REPLICA_SET
     return PodRecord(
         *identity(metadata),
         name=metadata["name"],
-        owner_uid=intern(controlling["uid"]) if controlling else None,
+        owner_uid=intern(short(controlling["uid"])) if controlling else None,
         node=intern(spec["nodeName"]) if spec.get("nodeName") else None,
         ready_since=_since(ready, metadata) if is_ready and ready else None,
         unready_since=None if is_ready else _unready_since(ready, scheduled, metadata),
@@ -60,11 +77,11 @@ def pod(raw: Raw) -> PodRecord:
         revision=intern(labels.get(REVISION, "") or _template_hash(labels)),
         born=_POOLS.get(labels.get(LABEL_POOL, "")),
         labelled_for=intern(labels.get(LABEL_SOURCE, "")) if LABEL_POOL in labels else "",
-        labels=_alike_labels(tuple(sorted(labels.items()))) if of_replica_set or not controlling else (),
+        labels=_alike_labels(Labels(labels)) if of_replica_set or not controlling else _NO_LABELS,
         of_replica_set=of_replica_set,
-        held_for=annotations.get(ANNOTATION_HELD_FOR, "") if LABEL_PLACEHOLDER in labels else "",
-        deletion_cost=annotations.get(DELETION_COST),
-        cost_before=annotations.get(COST_BEFORE),
+        held_for=short(annotations.get(ANNOTATION_HELD_FOR, "")) if LABEL_PLACEHOLDER in labels else "",
+        deletion_cost=_cost(annotations.get(DELETION_COST)),
+        cost_before=_cost(annotations.get(COST_BEFORE)),
         cost_at=_last_written(metadata) if COST_BEFORE in annotations else None,
         termination_s=_termination_s(spec),
         priority=spec.get("priority") or 0,
@@ -76,6 +93,11 @@ def _last_written(metadata: Raw) -> datetime | None:
     """Return when splitter last wrote to an object; None if no managed field says so."""
     ours = [one for one in metadata.get("managedFields", ()) if one.get("manager") == FIELD_MANAGER]
     return max((instant(one["time"]) for one in ours if one.get("time")), default=None)
+
+
+def _cost(text: str | None) -> str | None:
+    """Return a deletion cost; the API server takes a number of 32 bits, and what is none was none before."""
+    return text if text is None or len(text) <= _LONGEST_COST else ""
 
 
 def _template_hash(labels: Mapping[str, str]) -> str:
@@ -113,7 +135,9 @@ def _termination_s(spec: Raw) -> int:
 def _trouble(status: Raw, scheduled: Raw | None) -> Trouble | None:
     """Return what keeps an unready pod from running, where scheduler or kubelet say so."""
     if scheduled is not None and scheduled["status"] == "False":
-        return of_scheduling(scheduled.get("reason", ""), scheduled.get("message", ""))
+        return of_scheduling(
+            scheduled.get("reason", ""), short(scheduled.get("message", ""), _LONGEST_MESSAGE)
+        )
     containers = (
         container
         for kind in ("initContainerStatuses", "containerStatuses")
@@ -128,14 +152,14 @@ def _container(raw: Raw) -> ContainerFacts:
     waiting = state.get("waiting") or {}
     ended = state.get("terminated") or (raw.get("lastState") or {}).get("terminated") or {}
     return ContainerFacts(
-        name=raw["name"],
-        image=raw.get("image", ""),
-        waiting=waiting.get("reason", ""),
-        message=waiting.get("message", ""),
+        name=short(raw["name"]),
+        image=short(raw.get("image", ""), _LONGEST_MESSAGE),
+        waiting=short(waiting.get("reason", "")),
+        message=short(waiting.get("message", ""), _LONGEST_MESSAGE),
         restarts=count(raw, "restartCount"),
         exit_code=count(ended, "exitCode"),
-        ended=ended.get("reason", ""),
-        last_words=ended.get("message", ""),
+        ended=short(ended.get("reason", "")),
+        last_words=short(ended.get("message", ""), _LONGEST_MESSAGE),
     )
 
 
@@ -250,11 +274,13 @@ def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
         running[resource] = quantity(resource, text)
     for resource, text in (spec.get("overhead") or {}).items():
         running[resource] = running.get(resource, 0) + quantity(resource, text)
-    return _alike(tuple(sorted((intern(resource), amount) for resource, amount in running.items())))
+    # Those of Kubernetes' own first.
+    first = sorted(running.items(), key=lambda one: ("/" in one[0], one))[:_MOST_RESOURCES]
+    return _alike(tuple((intern(resource), amount) for resource, amount in first))
 
 
 @lru_cache(maxsize=1024)
-def _alike_labels(labels: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _alike_labels(labels: Labels) -> Labels:
     """Return what pods of one ReplicaSet keep together: they have the same labels."""
     return labels
 

@@ -7,7 +7,7 @@ from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.split_status.values import text
 from splitter.core.split_status.view import SplitView
 from splitter.kube.packed import packed
-from splitter.kube.parse.fields import Raw, count, identity, owners, texts
+from splitter.kube.parse.fields import Raw, count, identity, ours, owners, short
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 
 _OWNERS = 4
@@ -28,7 +28,7 @@ def split(raw: Raw) -> SplitRecord:
         resource_version=metadata["resourceVersion"],
         generation=count(metadata, "generation"),
         # It has one by our own hand; what others add multiplies what is told to the admission policy.
-        owner_uids=tuple(ref["uid"] for ref in references[:_OWNERS]),
+        owner_uids=tuple(short(ref["uid"]) for ref in references[:_OWNERS]),
         takes_over=bool(spec.get("takeOver")),
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
@@ -40,8 +40,8 @@ def split(raw: Raw) -> SplitRecord:
         key,
         view,
         packed(status),
-        text(status.get("state")),
-        text(good.get(ANNOTATION_TEMPLATE)) if isinstance(good, dict) else "",
+        short(text(status.get("state"))),
+        short(text(good.get(ANNOTATION_TEMPLATE))) if isinstance(good, dict) else "",
     )
 
 
@@ -70,6 +70,4 @@ def placement(raw: Raw) -> PlacementRecord:
 def namespace(raw: Raw) -> NamespaceRecord:
     """Parse a namespace: only our own annotations."""
     metadata = raw["metadata"]
-    annotations = texts(metadata.get("annotations"))
-    ours = {key: text for key, text in annotations.items() if key.startswith("splitter.io/")}
-    return NamespaceRecord(*identity(metadata), metadata["name"], ours)
+    return NamespaceRecord(*identity(metadata), metadata["name"], ours(metadata.get("annotations")))

@@ -7,6 +7,7 @@ import orjson
 
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS
 from splitter.core.labels_annotations.saved import parse_saved
+from splitter.core.limits import MAX_MEMBER_CLAIMS
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.fields import Raw, count, instant
@@ -26,6 +27,7 @@ def stateful(raw: Raw) -> StatefulView:
     saved = parse_saved(metadata.get("annotations", {}).get(ANNOTATION_REPLICAS))
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     strategy = spec.get("updateStrategy") or {}
+    templates = spec.get("volumeClaimTemplates") or ()
     return StatefulView(
         spec_replicas=count(spec, "replicas", 1),
         status_replicas=count(status, "replicas"),
@@ -46,7 +48,7 @@ def stateful(raw: Raw) -> StatefulView:
         # Whatever else it says is taken for the one that makes fewer pods.
         parallel=spec.get("podManagementPolicy") == "Parallel",
         updating=_updating(spec, status),
-        claim_templates=tuple(one["metadata"]["name"] for one in spec.get("volumeClaimTemplates") or ()),
+        claim_templates=tuple(one["metadata"]["name"] for one in templates[: MAX_MEMBER_CLAIMS + 1]),
     )
 
 

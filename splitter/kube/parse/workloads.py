@@ -12,6 +12,7 @@ from splitter.core.desired.compare import pod_hash, template_hash
 from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
+from splitter.kube.packed import Labels
 from splitter.kube.parse import statefulsets
 from splitter.kube.parse.edits import edits, owned, theirs
 from splitter.kube.parse.fields import (
@@ -23,11 +24,13 @@ from splitter.kube.parse.fields import (
     identity,
     instant,
     maybe_instant,
+    ours,
     owners,
+    short,
     texts,
 )
 from splitter.kube.parse.pods import count_terms, label_selector, pod_request, spread_constraints
-from splitter.kube.records import TEMPLATE_HASH, ReplicaSetRecord, SourceRecord, TwinRecord
+from splitter.kube.records import TEMPLATE_HASH, ReplicaSetRecord, SourceRecord, TwinRecord, pack_selector
 
 
 def replica_set(raw: Raw) -> ReplicaSetRecord:
@@ -45,28 +48,32 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         if orphaned
         else None
     )
+    kept, template_labels = Labels(labels), Labels(texts(spec["template"]["metadata"].get("labels")))
     failure = _failure(status)
     return ReplicaSetRecord(
         *identity(metadata),
-        controller_uid=controlling["uid"] if controlling else None,
-        owner_uids=tuple(ref["uid"] for ref in deployments),
+        controller_uid=short(controlling["uid"]) if controlling else None,
+        owner_uids=tuple(short(ref["uid"]) for ref in deployments[:_MOST_OWNERS]),
         owner_name=named if is_name(named) else None,  # anybody may write there what nothing is called
-        labels=labels,
+        labels=kept,
+        labels_unknown=kept.unknown or template_labels.unknown,
         deleting="deletionTimestamp" in metadata,
-        selector=label_selector(spec.get("selector") or {}),
+        packed_selector=pack_selector(label_selector(spec.get("selector") or {})),
         view=ReplicaSetView(
             name=metadata["name"],
             uid=metadata["uid"],
             resource_version="",
             marked=keys.ANNOTATION_TAKEN_OVER in annotations,
             pod_hash=pod_hash(spec["template"]) if keys.LABEL_POOL in labels else "",
-            template_labels=spec["template"]["metadata"].get("labels", {}),
+            template_labels=template_labels,
             hashes=_selected_hashes(spec.get("selector") or {}),
             template_hash=template_hash(spec["template"]),
             spec_replicas=count(spec, "replicas", 1),
             status_replicas=count(status, "replicas"),
             available_replicas=count(status, "availableReplicas"),
-            refusal=of_refusal(failure.get("message", "")) if failure is not None else None,
+            refusal=of_refusal(short(failure.get("message", ""), _LONGEST_MESSAGE))
+            if failure is not None
+            else None,
             refused_since=maybe_instant(failure.get("lastTransitionTime")) if failure is not None else None,
             retried=_retried(annotations),
             deleted=maybe_instant(metadata.get("deletionTimestamp")),
@@ -76,6 +83,9 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
 
 
 _MOST_HASHES = 20
+# A ReplicaSet has one owner, or two while it changes them.
+_MOST_OWNERS = 16
+_LONGEST_MESSAGE = 1000
 _INSTANT_LENGTH = len("2026-11-25T03:00:00.000000+00:00")
 
 
@@ -218,8 +228,8 @@ def source(raw: Raw) -> SourceRecord:
         paused=bool(spec.get("paused")),
         observed=observed,
         template_hash=template_hash(spec["template"]),
-        labels=texts(metadata.get("labels")),
-        annotations=texts(metadata.get("annotations")),
+        labels=ours(metadata.get("labels")),
+        annotations=ours(metadata.get("annotations")),
         selector_keys=selector_keys,
         manifest_json=_manifest(raw),
         pod_hash=pod_hash(spec["template"]),
@@ -244,16 +254,24 @@ def source(raw: Raw) -> SourceRecord:
     return SourceRecord(*identity(metadata), view)
 
 
+# A workload that has more of anything is over a limit of `core.limits`.
+_MOST_NAMES = 256
+
+
 def _pod_labels(spec: Raw) -> tuple[str, ...]:
+    """Return the labels that no source's pods may have, as far as its template or selector names some."""
     selector, template = spec["selector"], spec["template"]["metadata"].get("labels") or {}
     terms = [term["key"] for term in selector.get("matchExpressions") or ()]
-    return tuple(sorted({*(selector.get("matchLabels") or {}), *terms, *template}))
+    names = {*(selector.get("matchLabels") or {}), *terms, *template}
+    return tuple(
+        sorted(name for name in names if name.startswith((keys.PREFIX, TEMPLATE_HASH)))[:_MOST_NAMES]
+    )
 
 
 def _claims(pod_spec: Raw) -> tuple[str, ...]:
     """Return the claims by name; a template of a claim makes one a pod, and is nobody's trouble."""
     sources = (volume.get("persistentVolumeClaim") for volume in pod_spec.get("volumes") or ())
-    return tuple(claim["claimName"] for claim in sources if claim is not None)
+    return tuple(claim["claimName"] for claim in sources if claim is not None)[:_MOST_NAMES]
 
 
 def _one_a_node(template: Raw) -> str:
@@ -278,7 +296,7 @@ def _selector_keys(selector: Raw) -> tuple[str, ...]:
     positive = [
         term["key"] for term in selector.get("matchExpressions", ()) if term["operator"] in {"In", "Exists"}
     ]
-    return tuple(sorted({*selector.get("matchLabels", {}), *positive}))
+    return tuple(sorted({*selector.get("matchLabels", {}), *positive}))[:_MOST_NAMES]
 
 
 def _manifest(raw: Raw) -> str:

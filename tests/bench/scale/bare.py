@@ -85,6 +85,9 @@ class Nodes:
     def read(self, _raw: Json) -> None:
         """Keep nothing."""
 
+    def discard(self, _listed: Iterable[None]) -> None:
+        """Nothing is kept."""
+
     def replace(self, _listed: Iterable[None], _namespace: str | None, _version: int) -> None:
         """Take the first list: no news."""
 
