@@ -61,6 +61,12 @@ class BudgetRecord(Record):
     view: BudgetView
     left_of: str = ""  # of which workload it was, where no owner is left: out of a backup, or orphaned
 
+    @property
+    def weight(self) -> int:
+        """As of any record."""
+        terms = self.view.selector or ()
+        return 2048 + sum(300 + sum(100 + len(value) for value in values) for _, _, values in terms)
+
 
 class Budgets:
     """The budgets of all namespaces that are followed."""

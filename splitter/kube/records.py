@@ -77,8 +77,9 @@ class PodRecord(Record):
 
     @property
     def weight(self) -> int:
-        """As of any record; pods of one ReplicaSet share their labels, nearly always."""
-        return _WEIGHT + (0 if self.of_replica_set else self.labels.bytes)
+        """As of any record; pods may share their labels, and whoever writes them may see that none do."""
+        detail = self.trouble.detail if self.trouble is not None else ""
+        return _WEIGHT + self.labels.bytes + _size(detail, self.owner_uid or "", self.held_for)
 
     @property
     def unowned(self) -> tuple[str, str] | None:
@@ -100,6 +101,7 @@ class ReplicaSetRecord(Record):
     owner_name: str | None  # the Deployment's name, of the first of them
     labels: Labels
     labels_unknown: bool  # its own, or those of its template
+    template_labels_bytes: int
     deleting: bool
     packed_selector: bytes
     view: ReplicaSetView  # without its version, its pods, and how it hangs on a source
@@ -107,12 +109,10 @@ class ReplicaSetRecord(Record):
     @property
     def weight(self) -> int:
         """As of any record."""
-        kept = self.labels.bytes + len(self.packed_selector) + 300 * len(self.owner_uids)
-        return (
-            _WEIGHT
-            + kept
-            + (self.view.template_labels.bytes if isinstance(self.view.template_labels, Labels) else 0)
-        )
+        labels = self.labels.bytes + self.template_labels_bytes
+        detail = self.view.refusal.detail if self.view.refusal is not None else ""
+        texts = _size(detail, self.controller_uid or "", *self.owner_uids)
+        return _WEIGHT + labels + len(self.packed_selector) + texts
 
     @property
     def selector(self) -> tuple[MatchExpression, ...]:
@@ -145,8 +145,10 @@ class TwinRecord(Record):
     @property
     def weight(self) -> int:
         """As of any record."""
-        asked = 150 * self.request.requirements + 500 * len(self.view.edits)
-        return _WEIGHT_OF_WORKLOAD + len(self.owned) + len(self.theirs) + asked
+        edits = sum(500 + 8 * len(orjson.dumps(one.value)) for one in self.view.edits)
+        return (
+            _WEIGHT_OF_WORKLOAD + len(self.owned) + len(self.theirs) + edits + 200 * self.request.requirements
+        )
 
     @property
     def pool(self) -> Pool:
@@ -172,8 +174,9 @@ class SourceRecord(Record):
 
     @property
     def weight(self) -> int:
-        """As of any record."""
-        return _WEIGHT_OF_WORKLOAD + getsizeof(self.view.manifest_json)
+        """As of any record: of its manifest once more, for what is read out of it."""
+        read = _size(*self.view.claims, *self.view.selector_keys, self.view.selector)
+        return _WEIGHT_OF_WORKLOAD + 2 * getsizeof(self.view.manifest_json) + read
 
     @property
     def kind(self) -> str:
@@ -242,6 +245,11 @@ class NodeEventRecord(Record):
     node_uid: str  # some recorders leave it out, or write the name
     event: NodeEvent
 
+    @property
+    def weight(self) -> int:
+        """As of any record."""
+        return _WEIGHT + _size(self.node, self.node_uid)
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord(Record):
@@ -264,6 +272,11 @@ class RefusalRecord(Record):
     claim_name: str
     claim_uid: str
 
+    @property
+    def weight(self) -> int:
+        """As of any record."""
+        return _WEIGHT + getsizeof(self.refusal.message)
+
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerRecord(Record):
@@ -277,6 +290,11 @@ class TemplateSetRecord(Record):
     """One ConfigMap with a template set."""
 
     template_set: TemplateSet
+
+
+def _size(*texts: str) -> int:
+    """Return what texts take, and their places: of each letter up to four bytes."""
+    return sum(getsizeof(text) + 8 for text in texts)
 
 
 def pack_selector(terms: Sequence[MatchExpression]) -> bytes:

@@ -7,7 +7,6 @@ import pytest
 from kube.cached import cache, pod_on
 from kube.raw import Raw
 from splitter.kube import shares as module
-from splitter.kube.cache import Cache
 from splitter.kube.shares import Shares
 
 
@@ -73,7 +72,7 @@ class TestShares:
 
     def test_long_labels_count(self) -> None:
         """A bare pod takes as much more as its labels have bytes."""
-        kept: Cache = cache()
+        kept = cache()
         for number in range(4):
             raw = pod(number)
             raw["metadata"]["labels"] = {f"l{one}": "" for one in range(500)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.dense import KINDS, dense, managers
+from memory.dense import KINDS, PLACES, dense, grown, managers
 from memory.server import DenseServer, serving
 
 pytestmark = pytest.mark.slow
@@ -47,4 +47,16 @@ async def test_pages_of_dense_objects(record_property: Callable[[str, object], N
     )
     peak = await _peak_mib(server, len(KINDS))
     record_property("a start against dense objects: peak, MiB", peak)
+    assert peak < MOST_MIB
+
+
+async def test_what_is_kept(record_property: Callable[[str, object], None]) -> None:
+    """One tenant has as much kept as it can: many small pods, and objects that grow in each place."""
+    small = grown("pod", PLACES["pod"][0], 1)
+    collections = {KINDS["pod"].collection: [small.replace(b'-0"', b'-%d"' % one) for one in range(50_000)]}
+    for kind in ("pod", "replicaset", "budget", "deployment"):
+        objects = [dense(kind, grow, 500_000, one) for grow in PLACES[kind] for one in range(12)]
+        collections.setdefault(KINDS[kind].collection, []).extend(objects)
+    peak = await _peak_mib(DenseServer(collections), len(collections))
+    record_property("a start with a full namespace: peak, MiB", peak)
     assert peak < MOST_MIB

@@ -153,7 +153,7 @@ def _container(raw: Raw) -> ContainerFacts:
     ended = state.get("terminated") or (raw.get("lastState") or {}).get("terminated") or {}
     return ContainerFacts(
         name=short(raw["name"]),
-        image=short(raw.get("image", ""), _LONGEST_MESSAGE),
+        image=short(raw.get("image", "")),
         waiting=short(waiting.get("reason", "")),
         message=short(waiting.get("message", ""), _LONGEST_MESSAGE),
         restarts=count(raw, "restartCount"),

@@ -57,6 +57,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         owner_name=named if is_name(named) else None,  # anybody may write there what nothing is called
         labels=kept,
         labels_unknown=kept.unknown or template_labels.unknown,
+        template_labels_bytes=template_labels.bytes,
         deleting="deletionTimestamp" in metadata,
         packed_selector=pack_selector(label_selector(spec.get("selector") or {})),
         view=ReplicaSetView(
