@@ -134,9 +134,8 @@ class Cache:
             },
             self._node_changed,
         )
-        self.namespaces = Indexer(
-            parse.namespace, {"name": lambda record: record.name}, self._namespace_changed
-        )
+        by_name = {"name": lambda record: record.name}
+        self.namespaces = Indexer(parse.namespace, by_name, self._namespace_changed)
 
     def reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
         """Return the reflectors to run; namespaced kinds only in `namespaces` when some are named."""
@@ -154,8 +153,8 @@ class Cache:
 
     def written_in(self, client: Client, namespace: str) -> list[Reflector]:
         """Return what follows what splitter itself writes in a namespace."""
-        follows_splits = Reflector(client, splits(namespace), self.splits)
-        reflectors = [follows_splits, self.placements.reflector(client, namespace)]
+        reflectors = [self.placements.reflector(client, namespace)]
+        reflectors.append(Reflector(client, splits(namespace), self.splits))
         for kind in (DEPLOYMENT, STATEFUL_SET):
             path = workloads(kind, namespace)
             sources = self.sources.of_kind(kind, partial(_is_of, kind))

@@ -275,7 +275,7 @@ class RefusalRecord(Record):
     @property
     def weight(self) -> int:
         """As of any record."""
-        return _WEIGHT + getsizeof(self.refusal.message)
+        return _WEIGHT + _size(self.claim_name, self.claim_uid)
 
 
 @dataclass(frozen=True, slots=True)

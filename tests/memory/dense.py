@@ -239,7 +239,7 @@ def _allocatable(raw: Raw, count: int) -> None:
 
 
 def _about(raw: Raw, count: int) -> None:
-    raw["involvedObject"] |= {"name": _text(count), "uid": _text(count)}
+    raw["involvedObject"] |= {"uid": _text(count)}
 
 
 def _said(raw: Raw, count: int) -> None:

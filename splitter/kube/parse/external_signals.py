@@ -19,8 +19,8 @@ _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader",
 # Go's own way of writing a time: 2026-01-05 10:00:00.123456789 +0000 UTC m=+1.5
 _GO_TIME = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.\d+)? ([+-]\d{2})(\d{2})")
 _BACKOFF = "Backoff"
-# What Kubernetes lets an Event say, and more requirements and taints than a NodeClaim has.
-_LONGEST_MESSAGE, _MOST, _MOST_GROUPS = 1024, 100, 1000
+# More requirements and taints than a NodeClaim has, and more groups than an autoscaler.
+_MOST, _MOST_GROUPS = 100, 1000
 
 
 def event_words(raw: Raw) -> tuple[str, str]:
