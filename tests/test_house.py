@@ -307,6 +307,7 @@ class TestMirror:
         "tests/test_planted.py": "what end-to-end tests look for",
         "tests/test_rbac_reference.py": "docs",
         "tests/test_reference.py": "docs",
+        "tests/test_security_page.py": "docs",
         "tests/test_specification.py": "docs",
         "tests/test_start.py": "the process, from its start to a clean end",
     }

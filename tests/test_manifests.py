@@ -113,3 +113,39 @@ class TestPod:
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert not [volume for volume in pod["volumes"] if "emptyDir" in volume or "hostPath" in volume]
         assert "cpu" not in container["resources"]["limits"]
+
+    def test_prefers_nodes_that_are_not_spot(self, template: Json) -> None:
+        """Each label that tells a spot node is named, and only avoided: there may be no other node."""
+        node_affinity = template["spec"]["affinity"]["nodeAffinity"]
+        [preferred] = node_affinity.pop("preferredDuringSchedulingIgnoredDuringExecution")
+        assert not node_affinity
+        terms = preferred["preference"]["matchExpressions"]
+        assert all(term["operator"] in {"NotIn", "DoesNotExist"} for term in terms)
+        assert {term["key"] for term in terms} >= {
+            "karpenter.sh/capacity-type",
+            "eks.amazonaws.com/capacityType",
+            "cloud.google.com/gke-spot",
+            "kubernetes.azure.com/scalesetpriority",
+        }
+
+
+class TestNetwork:
+    def test_lets_out_names_and_https_only(self) -> None:
+        """To any address, for a policy cannot name the API server."""
+        spec = one("network.yaml", "NetworkPolicy")["spec"]
+        assert spec["policyTypes"] == ["Ingress", "Egress"]
+        ports = [
+            (each["port"], each.get("protocol", "TCP")) for rule in spec["egress"] for each in rule["ports"]
+        ]
+        assert ports == [(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP")]
+
+
+class TestPolicies:
+    @pytest.mark.parametrize(
+        ("file", "policy"), [("own-account", "Fail"), ("notices", "Fail"), ("priority", "Ignore")]
+    )
+    def test_fail_as_the_page_says(self, file: str, policy: str) -> None:
+        """Closed for splitter's own account and for notices; open for the pods of all others. Each denies."""
+        assert one(f"admission/{file}.yaml", "ValidatingAdmissionPolicy")["spec"]["failurePolicy"] == policy
+        bound = one(f"admission/{file}.yaml", "ValidatingAdmissionPolicyBinding")["spec"]
+        assert bound["validationActions"] == ["Deny"]

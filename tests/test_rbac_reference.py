@@ -81,3 +81,29 @@ class TestReference:
         assert len(rule.comment) > 20
         assert "*" not in {*rule.groups, *rule.resources, *rule.verbs}
         assert "secrets" not in rule.resources
+
+    def test_gives_no_way_to_more(self) -> None:
+        """No Secret, no way into a pod, no token, no further right; of others' kinds nothing is written."""
+        given = [right for rule in rules() for right in rule.rights]
+        assert not {right.verb for right in given} & {"escalate", "bind", "impersonate", "deletecollection"}
+        parts = {right.resource for right in given if "/" in right.resource}
+        assert parts == {"pods/eviction", "splits/status"}
+        written = {right.resource for right in given if right.verb not in {"get", "list", "watch"}}
+        assert written == {
+            "deployments",
+            "statefulsets",
+            "replicasets",
+            "pods",
+            "pods/eviction",
+            "poddisruptionbudgets",
+            "events",
+            "splits",
+            "splits/status",
+            "placements",
+            "leases",
+            "selfsubjectaccessreviews",
+        }
+        assert {right.namespace for right in given if right.resource == "configmaps"} == {
+            "kube-system",
+            "splitter-system",
+        }

@@ -1,12 +1,11 @@
 """The specification in docs/design: citations lead to rules, and rules lead to code and to a test."""
 
-import ast
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from named import NAMED, ROOT, named_tests
+
 PAGES = {
     "H": "docs/design/handover.md",
     "R": "docs/design/rebalancing.md",
@@ -16,7 +15,6 @@ PAGES = {
 CITATION = re.compile(r"\b[HRPG][1-9][0-9]?\b")
 RANGE = re.compile(r"\b[HRPG]\d+ to [HRPG]?\d+")
 RULE = re.compile(r"^(?:\*\*([A-Z]\d+)\. |\| ([A-Z]\d+) \|)", re.MULTILINE)
-NAMED = re.compile(r"`((?:Test\w+\.)?test_\w+|[\w-]+\.golden)`")
 PAGE = re.compile(r"[\w./-]*\w\.md\b")
 ADR = re.compile(r"(?:\bADRs? |\bdocs/adr/)(\d+)")
 # A page that is not in the repository, by words: "Source: design, section 3".
@@ -40,17 +38,6 @@ def rules() -> dict[str, str]:
             assert number not in texts, f"{number} stands twice"
             texts[number] = text[start:end]
     return texts
-
-
-def named_tests() -> Iterator[str]:
-    """Yield each test as the pages name it: `Class.test_name`, or `test_name`."""
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            inside = node.body if isinstance(node, ast.ClassDef) else [node]
-            owner = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
-            for one in inside:
-                if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield f"{owner}{one.name}"
 
 
 class TestRules:

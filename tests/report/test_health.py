@@ -37,6 +37,14 @@ class TestAnswers:
         assert body["checks"]["event-loop"]["message"] == "turns"
         assert ask(port, "/elsewhere")[0] == 404
 
+    def test_holds_no_value(self) -> None:
+        """What a server quotes is cut, as in the log."""
+        health = Health()
+        health.show([Check("watch", 'refused: Invalid value: "hunter2": must be shorter', ready=False)])
+        text = json.dumps(health.answer("/readyz"))
+        assert "Invalid value: " in text
+        assert "hunter2" not in text
+
     def test_before_the_first_look(self) -> None:
         """A process that has just begun is live and not ready."""
         health = Health()
