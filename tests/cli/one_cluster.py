@@ -13,6 +13,8 @@ from listening import Listening
 
 SOURCE = {"kind": "Deployment", "metadata": {"annotations": {"splitter.io/on-demand-base": "2"}}}
 NAMED = {"cluster": "c", "user": "u"}
+SIGNS = "calm\x1b[2J\nshop/web  Steady\u202e"
+HOSTILE: dict[str, Any] = {"state": SIGNS, "reason": SIGNS, "message": SIGNS, "guard": SIGNS}
 
 
 class Server(BaseHTTPRequestHandler):
@@ -29,7 +31,9 @@ class Server(BaseHTTPRequestHandler):
             "/apis/splitter.io/v1alpha1/splits": {"items": [split(), split("api", "bank")]},
             "/apis/splitter.io/v1alpha1/namespaces/shop/splits": {"items": [split()]},
             "/apis/splitter.io/v1alpha1/namespaces/default/splits": {"items": []},
+            "/apis/splitter.io/v1alpha1/namespaces/evil/splits": {"items": [split("web", "evil", **HOSTILE)]},
             "/apis/apps/v1/namespaces/shop/deployments/web": SOURCE,
+            "/apis/apps/v1/namespaces/evil/deployments/web": SOURCE,
             "/apis/apps/v1/namespaces/shop/deployments/api": {"metadata": {"name": "api"}},
         }
         raw = answers.get(self.path.partition("?")[0])

@@ -54,6 +54,16 @@ class TestWithACluster:
         assert invoked.exit_code == 0
         assert "web  " in invoked.stdout
 
+    @pytest.mark.parametrize("reported", [["status"], ["status", "-o", "yaml"], ["explain", "web"]])
+    def test_words_of_others_are_escaped(self, reported: list[str]) -> None:
+        """A client that may write a Split moves no cursor, and begins no line."""
+        invoked = RUN.invoke(app, [*reported, "-n", "evil"])
+        assert invoked.exit_code == 0
+        assert "calm" in invoked.stdout
+        lines = invoked.stdout.splitlines()
+        assert all(map(str.isprintable, lines))
+        assert not [line for line in lines if line.startswith("shop/web")]
+
     def test_status_of_nothing_is_a_sentence(self) -> None:
         """A namespace without split workloads is no error."""
         invoked = RUN.invoke(app, ["status"])
