@@ -7,7 +7,6 @@ reads YAML as Go programs do (sigs.k8s.io/yaml): `12:30`, `=` and dates are text
 
 import re
 from collections.abc import Hashable, Mapping
-from functools import partial
 from math import isfinite
 from typing import Final
 
@@ -113,8 +112,9 @@ Dumper.add_representer(str, Dumper.represent_text)
 
 def written(value: object, *, sort_keys: bool = False) -> str:
     """Return plain data as YAML for a terminal; no line is folded, since a folded one is hard to search."""
-    dump = partial(yaml.dump, value, Dumper=Dumper, sort_keys=sort_keys, width=10_000)
-    text: str = dump(allow_unicode=True)
-    if not text.replace("\n", "").isprintable():  # marks of direction, which YAML prints
-        text = dump()
-    return text
+    texts = (
+        str(yaml.dump(value, Dumper=Dumper, sort_keys=sort_keys, allow_unicode=letters, width=10_000))
+        for letters in (True, False)
+    )
+    text = next(texts)
+    return text if text.replace("\n", "").isprintable() else next(texts)  # YAML prints marks of direction
