@@ -5,6 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from named import NAMED, ROOT, named_tests
+from splitter.core.limits import MAX_BUDGETS, MAX_TERMS, MAX_WRITES
+from splitter.core.nodes.spot_supply import REFUSED_S
+from splitter.kube.external_signals import EVENTS_KEPT
+from splitter.kube.held_up import MOST
+from splitter.reconciler.others import RESERVED_S, TURN_S
+from splitter.report.serving import Limits
+from splitter.settings import Settings
 
 TEXT = (ROOT / "docs/security.md").read_text(encoding="utf-8")
 HEAD = "| it may try | what holds it | test |"
@@ -64,6 +71,24 @@ class TestRows:
         known = Counter(named_tests())
         assert not [name for name in set(NAMED.findall(TEXT)) if known[name] != 1]
         assert not [path for path in FILE.findall(TEXT) if not (ROOT / path).exists()]
+
+    def test_have_the_figures_of_the_code(self) -> None:
+        """What a page says in numbers changes with the constants."""
+        served, settings = Limits(), Settings()
+        figures = (
+            f"writes {MAX_WRITES} times at most",
+            f"more than {MAX_TERMS} terms",
+            f"more than {MAX_BUDGETS:,} budgets",
+            f"({settings.workers}, and {settings.emergency_workers} for emergencies)",
+            f"loses it after {TURN_S / 60:.0f} minutes",
+            f"Up to {MOST} workloads can be left alone",
+            f"reserves room for {RESERVED_S:.0f} s",
+            f"counts for {REFUSED_S:.0f} s",
+            f"{EVENTS_KEPT:,} of each kind",
+            f"{served.connections} connections each",
+            f"{served.head_s:.0f} s to ask and {served.whole_s:.0f} s to read",
+        )
+        assert not [one for one in figures if one not in TEXT]
 
 
 def _only_tests(cell: str) -> bool:

@@ -231,6 +231,14 @@ class TestOddObjects:
         assert reported.colours() == {"uid-a": "red", "uid-b": "blue"}
         assert reported.changes == [(None, "red"), (None, "blue")]
 
+    def test_are_logged_once(self, reported: Reported, caplog: pytest.LogCaptureFixture) -> None:
+        """However often one is written again: its author chooses that."""
+        for version in range(1, 4):
+            reported.indexer.upsert(thing("odd", version, colour=["red"]))  # type: ignore[arg-type]  # as above
+        assert [record.message.partition(":")[0] for record in caplog.records] == [
+            "object shop/odd cannot be read and is left out"
+        ]
+
     def test_that_was_in_order(self, reported: Reported) -> None:
         """It is believed to be as it was, and mended when it can be read again."""
         reported.indexer.upsert(thing("a"))
