@@ -16,9 +16,9 @@ and not while one is unanswered.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from splitter.core.names import Key
@@ -33,6 +33,8 @@ REST_S = 0.2
 _REST_EACH_S, _LONGEST_REST_S = 0.01, 2.0
 # A storm that does not end must not silence everything for ever.
 _PATIENCE_S = 5.0
+
+T = TypeVar("T")
 
 
 class Work(NamedTuple):
@@ -114,9 +116,7 @@ class WorkQueue:
         time, not one a node. A call that is not urgent waits until `rest_s` seconds, or more while many keys
         rest, have passed since the key's last reconcile.
         """
-        if key in self._left_alone:
-            if urgent:
-                self._missed.setdefault(key, asyncio.get_running_loop().time())
+        if self._is_left_alone(key, urgent=urgent):
             return  # it comes when that is over
         if urgent:
             self._called.setdefault(key, asyncio.get_running_loop().time())
@@ -175,7 +175,7 @@ class WorkQueue:
         self.add_after(key, rest_s)
 
     def leave_alone(self, key: Key, rest_s: float) -> None:
-        """Have a key wait for so long, whatever asks for it; then it comes, urgent if it was so once (H83)."""
+        """Have a key wait for so long, whatever asks for it; then it comes, urgent if it was once (H83)."""
         if (timer := self._left_alone.pop(key, None)) is not None:
             timer.cancel()
         self._urgent.discard(key.namespace, key)
@@ -185,6 +185,13 @@ class WorkQueue:
         self._left_alone[key] = asyncio.get_running_loop().call_later(rest_s, self._is_back, key)
         self._calm_down()
 
+    def _is_left_alone(self, key: Key, *, urgent: bool) -> bool:
+        """Whether a key waits whatever asks for it; an urgent call is remembered."""
+        left_alone = key in self._left_alone
+        if left_alone and urgent:
+            self._missed.setdefault(key, asyncio.get_running_loop().time())
+        return left_alone
+
     def _is_back(self, key: Key) -> None:
         del self._left_alone[key]
         if (called := self._missed.pop(key, None)) is not None:
@@ -192,10 +199,13 @@ class WorkQueue:
         self.add(key, urgent=called is not None)
 
     def task_of(
-        self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **more: Any
-    ) -> asyncio.Task[Any]:
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T],
+        **more: object,
+    ) -> asyncio.Task[T]:
         """Make a task, as a task factory does; what a reconcile begins is part of it (`worked_on`)."""
-        task = asyncio.Task(coroutine, loop=loop, **more)
+        task = asyncio.Task(coroutine, loop=loop, **more)  # type: ignore[arg-type]  # as asyncio gives it
         by = asyncio.current_task(loop)
         if by is not None and (work := self._work.get(by)) is not None:
             self._work[task] = work

@@ -3,9 +3,9 @@
 All workloads share one event loop. If a reconcile computes for seconds without a pause, nothing is looked
 after, and a new process or leader that takes the same workload is held up as well. So after 5 s the log and
 `/healthz` name it, and it is written down where the next leader reads it (`kube.held_up`). In this process it
-rests as well. It is named only if one task of one reconcile ran at each of five looks in a row: a turn may also
-take long because many workloads are worked on in it. Looks count, and not the clock: what stops a process as a
-whole is no workload's fault.
+rests as well. It is named only if one task of one reconcile ran at each of five looks in a row: a turn may
+also take long because many workloads are worked on in it. Looks count, and not the clock: what stops a
+process as a whole is no workload's fault.
 Source: H83, docs/adr/0105.
 """
 

@@ -619,7 +619,7 @@ class TestLeftAlone:
 
     @pytest.mark.parametrize("when", ["before", "meanwhile", "while it is worked on", "before it is served"])
     async def test_an_urgent_call(self, when: str) -> None:
-        """A loss that came before or meanwhile goes before others afterwards, and counts from when it came."""
+        """A loss that came before or meanwhile goes first afterwards, and counts from when it came."""
         queue = WorkQueue()
         if when == "while it is worked on":
             queue.add(A)

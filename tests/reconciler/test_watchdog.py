@@ -190,7 +190,7 @@ class TestInnocent:
         assert "no workload has been at work all that time" in caplog.text
 
     async def test_the_log_was_held_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """If its line cannot be written for seconds, nor can the watchdog's: then it goes on, and is innocent."""
+        """If its line cannot be written for seconds, nor can the watchdog's: it goes on then."""
         process, full, drained = Process(monkeypatch), threading.Event(), threading.Event()
 
         def error(*_: object) -> None:
