@@ -32,7 +32,7 @@ class Answers:
     """Reads bodies, of all connections to one API server."""
 
     def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._reading = asyncio.Semaphore(AT_ONCE)
 
     async def whole(self, response: aiohttp.ClientResponse, most: int = MAX_ANSWER_BYTES) -> bytes:
         """Return the whole body, of at most `most` bytes. Raises TooLargeError."""
@@ -78,7 +78,7 @@ class Answers:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        async with self._turns:
+        async with self._reading:
             try:
                 async with asyncio.timeout(TURN_S) as turn:
                     yield

@@ -27,7 +27,7 @@ TEMPLATE_HASH = "pod-template-hash"
 
 
 # What a record takes with its entries in the indexes.
-_WEIGHT, _WEIGHT_OF_WORKLOAD = 2048, 8192
+_WEIGHT, _WEIGHT_OF_WORKLOAD = 2112, 8704
 
 
 @dataclass(frozen=True, slots=True)

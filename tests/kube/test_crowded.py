@@ -1,13 +1,14 @@
 """A namespace that was over its share is read again, and looked after from then on."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from kube.crowd import pod
 from kube.raw import deployment
 from kube.server import Script, connected, page, refusal
-from kube.test_shares import pod
 from splitter.core.names import Key
 from splitter.core.nodes.signals import assess
 from splitter.kube import crowded
@@ -42,9 +43,9 @@ async def looked(script: Script, pods: int) -> tuple[Cache, Crowded, list[Key]]:
         for number in range(pods, 30):
             cache.pods.remove(pod(number, version=2))
         woken.clear()
-        running = asyncio.create_task(these.run())
-        await asyncio.sleep(0.5)
-        running.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await these.run()
     return cache, these, woken
 
 

@@ -232,9 +232,11 @@ class TestThePlaceholder:
         raw = self.split(onDemandOrdinals=[0])
         raw["status"]["state"] = state
         cache.splits.upsert(raw)
+        claim = metadata("claim", namespace="")
+        cache.external_signals.claims.upsert({"metadata": claim})
         calls.clear()
         event = {"reason": "InsufficientCapacityError", "message": "no spot", "lastTimestamp": CREATED}
-        about = {"kind": "NodeClaim", "name": "claim", "uid": "uid-claim"}
+        about = {"kind": "NodeClaim", "name": "claim", "uid": claim["uid"]}
         cache.external_signals.refusals.upsert(
             {"metadata": metadata("refused"), "involvedObject": about, **event}
         )

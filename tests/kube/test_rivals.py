@@ -222,6 +222,6 @@ async def test_labels_that_are_too_long_to_be_kept(where: str) -> None:
     rs = replica_set("web-2", spec={"selector": OWN}, labels=long if where == "of a ReplicaSet" else {})
     if where == "of its template":
         rs["spec"]["template"] = template
-    found = await rivals_of(rs, pods=(pod("web-1-a", labels=long),) if where == "of a pod" else ())
+    rivals = await rivals_of(rs, pods=(pod("web-1-a", labels=long),) if where == "of a pod" else ())
     who = "pod web-1-a" if where == "of a pod" else "ReplicaSet web-2"
-    assert found.unread == f"the labels of {who} are longer than 16 KiB"
+    assert rivals.unread == f"the labels of {who} are longer than 16 KiB"

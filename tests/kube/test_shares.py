@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.cached import cache, pod_on
-from kube.raw import Raw
+from kube.cached import cache
+from kube.crowd import pod
 from splitter.kube import shares as module
 from splitter.kube.shares import Shares
 
@@ -16,13 +16,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "SHARE_BYTES", 20 * 1024)
     monkeypatch.setattr(module, "_EASED_BYTES", 15 * 1024)
     return iter([None])
-
-
-def pod(number: int, namespace: str = "evil", version: int = 1) -> Raw:
-    """Return one of many pods."""
-    raw: Raw = pod_on("node", f"{namespace}-{number}", version)
-    raw["metadata"]["namespace"] = namespace
-    return raw
 
 
 class TestShares:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from floods.process import standing_by
 from kube.server import client_of
+from leaping import passing
 from memory.server import LAST
 from splitter.operator import _GARBAGE_AT_START
 
@@ -21,7 +22,7 @@ async def _start(address: str, changes: int) -> None:
     async with client_of(address, 30.0) as client, standing_by(cast("Any", client)) as operator:
         async with asyncio.timeout(60):
             while sum(one._version == str(LAST) for one in operator._reflectors) < changes:
-                await asyncio.sleep(0.05)
+                await passing(0.05)
 
 
 def peak_mib() -> int:

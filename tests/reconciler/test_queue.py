@@ -657,10 +657,10 @@ class TestLeftAlone:
         queue = WorkQueue()
         queue.add(A, urgent=True)
         waiting = asyncio.create_task(queue.calm())
-        await asyncio.sleep(0)
+        await moment(0)
         queue.leave_alone(A, DEADLINE_S)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await moment(0)
+        await moment(0)
         assert waiting.done()
         assert not queue.hurried()
 

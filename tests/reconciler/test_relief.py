@@ -81,7 +81,7 @@ class Quotas:
 
     async def get(self, path: ResourcePath, **query: str) -> dict[str, object]:
         """Answer."""
-        assert (str(path), query) == ("/api/v1/namespaces/shop/resourcequotas", {})
+        assert (str(path), query) == ("/api/v1/namespaces/shop/resourcequotas", {"limit": "101"})
         if self.items is None:
             raise ApiError(403, "Forbidden", "no")
         return {"items": self.items}
