@@ -19,9 +19,9 @@ from splitter.kube.crowded import Crowded
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have it look at once, and a share be 20 KiB: nine pods."""
+    """Have it look at once, and a share be 21 KiB: nine pods."""
     monkeypatch.setattr(crowded, "_LOOK_S", 0.0)
-    monkeypatch.setattr(module, "SHARE_BYTES", 20 * 1024)
+    monkeypatch.setattr(module, "SHARE_BYTES", 21 * 1024)
     monkeypatch.setattr(module, "_EASED_BYTES", 15 * 1024)
 
 

@@ -12,8 +12,8 @@ from splitter.kube.shares import Shares
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have a share be 20 KiB: nine pods."""
-    monkeypatch.setattr(module, "SHARE_BYTES", 20 * 1024)
+    """Have a share be 21 KiB: nine pods."""
+    monkeypatch.setattr(module, "SHARE_BYTES", 21 * 1024)
     monkeypatch.setattr(module, "_EASED_BYTES", 15 * 1024)
     return iter([None])
 
@@ -61,7 +61,7 @@ class TestShares:
             kept.pods.replace([kept.pods.read(pod(0, version=version)) for _ in range(2)], None, version)
         assert not kept.shares.over
         kept.pods.replace((), None, 1000)
-        assert kept.shares.reserve("evil", 20 * 1024)
+        assert kept.shares.reserve("evil", 21 * 1024)
 
     def test_long_labels_count(self) -> None:
         """A bare pod takes as much more as its labels have bytes."""
