@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from named import NAMED, ROOT, named_tests
 from splitter.core.limits import MAX_BUDGETS, MAX_TERMS, MAX_WRITES
 from splitter.core.nodes.spot_supply import REFUSED_S
+from splitter.kube.answers import MAX_ANSWER_BYTES, MAX_PAGE_BYTES
 from splitter.kube.external_signals import EVENTS_KEPT
 from splitter.kube.held_up import MOST
+from splitter.kube.shares import SHARE_BYTES
 from splitter.reconciler.others import RESERVED_S, TURN_S
 from splitter.report.serving import Limits
 from splitter.settings import Settings
@@ -85,6 +87,8 @@ class TestRows:
             f"reserves room for {RESERVED_S:.0f} s",
             f"counts for {REFUSED_S:.0f} s",
             f"{EVENTS_KEPT:,} of each kind",
+            f"{MAX_PAGE_BYTES >> 20} MiB at most, a single object {MAX_ANSWER_BYTES >> 20} MiB",
+            f"a share of {SHARE_BYTES >> 20} MiB",
             f"{served.connections} connections each",
             f"{served.head_s:.0f} s to ask and {served.whole_s:.0f} s to read",
         )
