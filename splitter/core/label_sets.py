@@ -27,13 +27,13 @@ class LabelSets:
         for number, labels in enumerate(own, self._count):
             for key, text in labels.items():
                 replaced[key] |= 1 << number
-                self._with_label[key, text] |= 1 << number
+                self._with_label[key, str(text)] |= 1 << number
         for key, those in replaced.items():
             self._with_key[key] |= those
         for key, text in common.items():
             if here := bits & ~replaced.get(key, 0):
                 self._with_key[key] |= here
-                self._with_label[key, text] |= here
+                self._with_label[key, str(text)] |= here
         self._count += len(own)
 
     @property
