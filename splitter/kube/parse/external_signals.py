@@ -31,7 +31,9 @@ def event_words(raw: Raw) -> tuple[str, str]:
 def node_event(raw: Raw) -> NodeEventRecord:
     """Parse an Event about a Node. Raises UnreadableError for a name that no Node has."""
     name, uid = _about(raw)
-    return NodeEventRecord(*identity(raw["metadata"]), name, uid, NodeEvent(event_words(raw)[1], _last_seen(raw)))
+    return NodeEventRecord(
+        *identity(raw["metadata"]), name, uid, NodeEvent(event_words(raw)[1], _last_seen(raw))
+    )
 
 
 def refusal(raw: Raw) -> RefusalRecord:
