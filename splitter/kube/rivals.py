@@ -7,7 +7,7 @@ serves all workloads of its namespace for a moment. Source: H82, docs/adr/0094.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -104,14 +104,15 @@ class RivalFinder:
         alike = _labels(source, few(sets), pods)
         own = {rs.uid for rs in sets}
         rivals = [rs for rs in self._candidates(source.key.namespace, alike) if rs.uid not in own]
-        compared = [(rs, rs.selector) for rs in rivals if rs.controller_uid not in owners]
-        long = [rs for rs, selector in compared if _size(selector) > MAX_TERMS]
+        selectors = [(rs, rs.selector) for rs in rivals if rs.controller_uid not in owners]
+        sized = [(rs, selector, count_terms(selector)) for rs, selector in selectors]
+        long = [rs for rs, _, size in sized if size > MAX_TERMS]
         unread = kept.unread or (_too_long(f"ReplicaSet {long[0].view.name}") if long else "")
-        compared = [(rs, selector) for rs, selector in compared if _size(selector) <= MAX_TERMS]
+        compared = [(rs, selector, size) for rs, selector, size in sized if size <= MAX_TERMS]
         unread = unread or _unknown(sets, pods)
-        if sum(_size(selector) for _, selector in compared) > _MOST_COMPARED:
+        if sum(size for *_, size in compared) > _MOST_COMPARED:
             return Rivals(unread=f"the selectors of {len(compared)} ReplicaSets are too many to compare")
-        for rs, selector in compared:
+        for rs, selector, _ in compared:
             if _takes(selector, alike):
                 return Rivals(_replica_set(rs), unread)
         for other in kept.others:
@@ -192,14 +193,9 @@ def _selecting(kind: str, raw: Raw) -> _Selecting | None:
         return None
     who = f"{kind} {metadata['name']}"
     terms = label_selector(selector) if written <= MAX_TERMS else ()
-    if not terms or _size(terms) > MAX_TERMS:
+    if not terms or count_terms(terms) > MAX_TERMS:
         return _Selecting(who, (), "")
     return _Selecting(who, terms, selector_text(selector)[:_TEXT_MAX])
-
-
-def _size(selector: Sequence[MatchExpression]) -> int:
-    """Return how many terms and further values one has; of a long one no more than that it is long."""
-    return len(selector) if len(selector) > MAX_TERMS else count_terms(selector)
 
 
 def _too_long(who: str) -> str:

@@ -44,7 +44,7 @@ def node_facts(raw: Raw) -> NodeFacts:
         machine=_machine(status.get("nodeInfo") or {}),
         provider=intern(spec.get("providerID", "").partition("://")[0]),
         allocatable={
-            intern(name): quantity(name, text) for name, text in _few(status.get("allocatable", {})).items()
+            name: quantity(name, text) for name, text in _few(status.get("allocatable", {})).items()
         },
     )
 
