@@ -191,10 +191,10 @@ def silence() -> Answer:
 
 
 @asynccontextmanager
-async def serve(script: Script) -> AsyncIterator[str]:
-    """Serve a script on a free port and yield its address."""
+async def serve(answer: Answer) -> AsyncIterator[str]:
+    """Serve what answers each request on a free port, and yield its address."""
     application = web.Application()
-    application.router.add_route("*", "/{path:.*}", script.answer)
+    application.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -211,7 +211,7 @@ async def connected(
     script: Script, timeout_s: float = 5.0, answered: Answered = lambda *_: None
 ) -> AsyncIterator[Client]:
     """Yield a client of a server that answers by the script."""
-    async with serve(script) as address, client_of(address, timeout_s, answered) as client:
+    async with serve(script.answer) as address, client_of(address, timeout_s, answered) as client:
         yield client
 
 

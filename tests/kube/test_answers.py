@@ -66,7 +66,7 @@ class TestTurns:
     async def test_a_line_that_never_ends(self) -> None:
         """A watch is given up that sends half an object and no more."""
         begun: asyncio.Queue[None] = asyncio.Queue()
-        async with serve(Script().then(trickle(begun))) as address, client_of(address) as client:
+        async with serve(Script().then(trickle(begun)).answer) as address, client_of(address) as client:
             with pytest.raises(ApiError, match="takes longer than") as caught:
                 async with client.stream(PODS, {"watch": "true"}, 9.0) as lines:
                     _ = [line async for line in lines]

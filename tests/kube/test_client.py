@@ -199,7 +199,7 @@ class TestFailures:
 
     async def test_nobody_listens(self) -> None:
         """A refused connection is status 0."""
-        async with serve(Script()) as address:
+        async with serve(Script().answer) as address:
             pass
         async with client_of(address) as client:
             with pytest.raises(ApiError) as caught:

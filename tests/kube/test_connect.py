@@ -88,7 +88,7 @@ class TestConnecting:
 
     async def test_a_request_starts_no_thread(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The environment is looked at once; for each request it cost more than sending it."""
-        async with serve(Script().then(json({"gitVersion": "v1.36.3"}))) as address:
+        async with serve(Script().then(json({"gitVersion": "v1.36.3"})).answer) as address:
             client = await connect(kubeconfig(tmp_path, address), None, 5.0, 4)
             monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", None)
             assert await client.get(ResourcePath("/version")) == {"gitVersion": "v1.36.3"}

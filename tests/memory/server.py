@@ -1,8 +1,8 @@
 """An API server on loopback, whose collections hold whatever objects they are given."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import orjson
 from aiohttp import web
@@ -57,18 +57,3 @@ class DenseServer:
             await response.write(b'{"type":"MODIFIED","object":' + changed + b"}\n")
         await asyncio.Event().wait()
         return response
-
-
-@asynccontextmanager
-async def serving(server: DenseServer) -> AsyncIterator[str]:
-    """Serve on a free port, and yield its address."""
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    try:
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kube.server import serve
 from memory.dense import KINDS, PLACES, dense, grown, managers
-from memory.server import DenseServer, serving
+from memory.server import DenseServer
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,7 @@ _ROOT = Path(__file__).parents[2]
 
 async def _peak_mib(server: DenseServer, changes: int) -> int:
     path = os.pathsep.join((str(_ROOT), str(_ROOT / "tests")))
-    async with serving(server) as address:
+    async with serve(server.answer) as address:
         command = (sys.executable, "-m", "memory.start", address, str(changes))
         child = await create_subprocess_exec(
             *command, stdout=PIPE, stderr=PIPE, env={**os.environ, "PYTHONPATH": path}
