@@ -21,6 +21,8 @@ ASKING = (
     "splitter.reconciler",
     "splitter.reconciler.relief",
     "splitter.reconciler.template_validation",
+    "splitter.reconciler.watchdog",
+    "splitter.kube.held_up",
     "splitter.kube.lease",
 )
 
