@@ -27,7 +27,9 @@ TEMPLATE_HASH = "pod-template-hash"
 
 
 # What a record takes with its entries in the indexes.
-_WEIGHT, _WEIGHT_OF_WORKLOAD = 2112, 8704
+_WEIGHT, _WEIGHT_OF_WORKLOAD = 2048, 8192
+# What a pod keeps of a resource that it requests, beside its name: a pair and a number.
+_WEIGHT_OF_RESOURCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,10 @@ class PodRecord(Record):
 
     @property
     def weight(self) -> int:
-        """As of any record; pods may share their labels, and whoever writes them may see that none do."""
+        """As of any record; pods may share labels and requests, and their writer may see that none do."""
         detail = self.trouble.detail if self.trouble is not None else ""
-        return _WEIGHT + self.labels.bytes + _size(detail, self.owner_uid or "", self.held_for)
+        texts = _size(detail, self.owner_uid or "", self.held_for, *(name for name, _ in self.requests))
+        return _WEIGHT + self.labels.bytes + texts + _WEIGHT_OF_RESOURCE * len(self.requests)
 
     @property
     def unowned(self) -> tuple[str, str] | None:
@@ -175,7 +178,8 @@ class SourceRecord(Record):
     @property
     def weight(self) -> int:
         """As of any record: of its manifest once more, for what is read out of it."""
-        read = _size(*self.view.claims, *self.view.selector_keys, self.view.selector)
+        templates = self.view.stateful.claim_templates if self.view.stateful is not None else ()
+        read = _size(*self.view.claims, *templates, *self.view.selector_keys, self.view.selector)
         return _WEIGHT_OF_WORKLOAD + 2 * getsizeof(self.view.manifest_json) + read
 
     @property

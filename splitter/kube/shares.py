@@ -11,7 +11,7 @@ from typing import Final
 logger = logging.getLogger("splitter.cache")
 
 _MIB = 1024**2
-# Some 30,000 pods; Kubernetes itself is made for 3,000 in a namespace.
+# Some 26,000 pods that request two resources; Kubernetes itself is made for 3,000 in a namespace.
 SHARE_BYTES: Final = 64 * _MIB
 # Below this it is looked at again: else one more pod would do, and one less.
 _EASED_BYTES = SHARE_BYTES * 3 // 4

@@ -6,23 +6,21 @@ from typing import Any
 
 import pytest
 
-from kube.crowd import pod
+from kube.crowd import have_shares_of_nine, pod
 from kube.raw import deployment
 from kube.server import Script, connected, page, refusal
 from splitter.core.names import Key
 from splitter.core.nodes.signals import assess
 from splitter.kube import crowded
-from splitter.kube import shares as module
 from splitter.kube.cache import Cache
 from splitter.kube.crowded import Crowded
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have it look at once, and a share be 21 KiB: nine pods."""
+    """Have it look at once, and a share hold nine pods."""
     monkeypatch.setattr(crowded, "_LOOK_S", 0.0)
-    monkeypatch.setattr(module, "SHARE_BYTES", 21 * 1024)
-    monkeypatch.setattr(module, "_EASED_BYTES", 15 * 1024)
+    have_shares_of_nine(monkeypatch)
 
 
 async def looked(script: Script, pods: int) -> tuple[Cache, Crowded, list[Key]]:

@@ -1,21 +1,16 @@
 """What is kept of a namespace has a bound, and one that is over it costs the others nothing."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from kube.cached import cache
-from kube.crowd import pod
-from splitter.kube import shares as module
+from kube.crowd import have_shares_of_nine, pod
 from splitter.kube.shares import Shares
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have a share be 21 KiB: nine pods."""
-    monkeypatch.setattr(module, "SHARE_BYTES", 21 * 1024)
-    monkeypatch.setattr(module, "_EASED_BYTES", 15 * 1024)
-    return iter([None])
+def share(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Have a share hold nine pods."""
+    return have_shares_of_nine(monkeypatch)
 
 
 class TestShares:
@@ -52,7 +47,7 @@ class TestShares:
         assert len(kept.pods) == 9
         assert not kept.shares.over
 
-    def test_what_changes_counts_once(self) -> None:
+    def test_what_changes_counts_once(self, share: int) -> None:
         """However often an object changes, is listed, is told of late, or goes and comes."""
         kept = cache()
         for version in range(1, 100):
@@ -61,7 +56,7 @@ class TestShares:
             kept.pods.replace([kept.pods.read(pod(0, version=version)) for _ in range(2)], None, version)
         assert not kept.shares.over
         kept.pods.replace((), None, 1000)
-        assert kept.shares.reserve("evil", 21 * 1024)
+        assert kept.shares.reserve("evil", share)
 
     def test_long_labels_count(self) -> None:
         """A bare pod takes as much more as its labels have bytes."""
