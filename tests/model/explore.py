@@ -196,29 +196,39 @@ class Explorer:
             )
         step = max(1, len(self.queue) // FRONTIER_RUNS)
         for number, world in list(self.queue)[::step]:
-            why = self.why_no_rest(world)
+            walked: list[str] = []
+            try:
+                why = self.why_no_rest(world, walked)
+            except (BrokenPromiseError, LostRaceError) as broken:
+                self._violated(number, "\n".join(walked), f"{type(broken).__name__}: {broken}")
+                continue
             if why:
                 self._violated(number, "left alone", f"no rest: {why}")
 
-    def why_no_rest(self, world: World) -> str:
-        """Leave a world alone, everybody acting in turn, and say why it does not come to rest."""
+    def why_no_rest(self, world: World, walked: list[str]) -> str:
+        """Leave a world alone, everybody acting in turn, and say why it does not come to rest.
+
+        `walked` gets the names of what was done. Raises BrokenPromiseError, LostRaceError.
+        """
         seen: set[bytes] = set()
         config = replace(self.config, faults=())
         while (form := key(world)) not in seen:
             seen.add(form)
             if not world.pending and not unrest(world):
                 return ""
-            world = self.quiet_round(world, config)
+            world = self.quiet_round(world, config, walked)
         return "; ".join(unrest(world))
 
     @staticmethod
-    def quiet_round(world: World, config: Config) -> World:
+    def quiet_round(world: World, config: Config, walked: list[str] | None = None) -> World:
         """Let everybody act once, in turn; when nobody has anything to do, let time pass."""
         changed = False
         for name in [move.name for move in moves(world, config)]:
             move = next((one for one in moves(world, config) if one.name == name), None)
             if move is None or not move.quiet or (move.world and not name.endswith("mended")):
                 continue
+            if walked is not None:
+                walked.append(move.name)
             after = next_world(world, move, config)
             changed = changed or key(after) != key(world)
             world = after
@@ -227,6 +237,8 @@ class Explorer:
         for move in TIME_MOVES:
             after = next_world(world, move, config)
             if key(after) != key(world):
+                if walked is not None:
+                    walked.append(move.name)
                 return after
         return world
 

@@ -225,7 +225,7 @@ def key(world: World) -> bytes:
         sorted(
             f"{name}={text}" for name, text in source.annotations.items() if name != ANNOTATION_TAKEN_OVER
         ),
-        [twin.edited for _, twin in sorted(cluster.twins.items())],
+        [(twin.edited, twin.edited and NOW - twin.edited_at) for _, twin in sorted(cluster.twins.items())],
         [(pool.value, _deployment(twin)) for pool, twin in sorted(cluster.twins.items())],
         [_replica_set(rs, owners) for rs in order],
         # Pods are sorted by their owner's uid, so by its birth, and then by what they are.
@@ -373,6 +373,9 @@ def pass_time(world: World, seconds: int) -> None:
     for node in cluster.nodes.values():
         if node.unready_since is not None:
             node.unready_since = older(node.unready_since)
+    for twin in cluster.twins.values():
+        if twin.edited:
+            twin.edited_at = older(twin.edited_at)
     if cluster.split is not None:
         cluster.split.status = _older_status(cluster, cluster.split.status, older)
     world.report = None

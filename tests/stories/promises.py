@@ -278,7 +278,7 @@ class Promises:
             before = NodeStatus(
                 min(before.available, self.seen.available), min(before.serving, self.seen.serving)
             )
-        bound = floor(self.cluster)
+        bound, mistaken = floor(self.cluster), self._shown_and_cut()
         yield
         after = destined(self.cluster)
         self._left = {moment: after}
@@ -289,7 +289,8 @@ class Promises:
             # The source's own controller knows of no notice, and may take what its user's strategy allows.
             itself = who == CONTROLLER and self._runs_itself()
             if itself:
-                bound = min(bound, replicas - self.cluster.source.max_unavailable - self._looking_ready())
+                least = replicas - self.cluster.source.max_unavailable
+                bound = min(bound, least - self._looking_ready() - mistaken)
             else:
                 self._compare("available", who, before.available, after.available, bound)
             # A roll takes what is ready and not available for nothing. Without splitter nothing is judged.
@@ -313,6 +314,15 @@ class Promises:
         """Count the dead pods that every controller takes for ready."""
         pods = [pod for pod in self.cluster.pods.values() if pod.active and pod.ready_since is not None]
         return sum(not self.cluster.serves(pod) for pod in pods)
+
+    def _shown_and_cut(self) -> int:
+        """Count the older replicas of the source that are cut already, and that statuses still show.
+
+        In a roll its controller takes as many once more, with splitter or without (ADR 90).
+        """
+        source = self.cluster.source
+        older = [rs for rs in self.cluster.owned_by(source) if rs.template != source.template]
+        return sum(max(0, rs.status_available - rs.spec) for rs in older)
 
     def _compare(self, what: str, who: str, before: int, after: int, bound: int) -> None:
         if after < before and after < bound:
