@@ -292,6 +292,11 @@ class Settings(BaseModel):
                 f"watch_namespaces and excluded_namespaces both name {', '.join(both)}. "
                 "Take it out of one of them"
             )
+        if self.own_namespace and self.own_namespace in self.watch_namespaces:
+            raise ValueError(
+                f"watch_namespaces names {self.own_namespace}, splitter's own namespace, in which it splits "
+                "nothing. Take it out, and let splitter run in a namespace of its own"
+            )
         return self
 
 

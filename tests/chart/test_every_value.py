@@ -338,6 +338,7 @@ class TestTogether:
                 "podDisruptionBudget.minAvailable and podDisruptionBudget.maxUnavailable",
             ),
             ({"shared": {"install": False}}, "watchNamespaces"),
+            ({"watchNamespaces": ["shop", "default"]}, "watchNamespaces"),
             ({"metrics": {"tls": {"clientCertificates": True}}}, "metrics.tls.secretName"),
         ],
     )

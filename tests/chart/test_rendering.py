@@ -168,14 +168,15 @@ class TestRendering:
     @pytest.mark.parametrize("name", ["123", "null", "0x1f", "true"])
     def test_names_that_yaml_reads_as_something_else(self, renders: Helm, name: str) -> None:
         """All of these are names that a namespace and a class can have, and none is a number or nothing."""
+        watched = "true" if name == "0x1f" else "0x1f"
         values = {
-            "watchNamespaces": [name],
+            "watchNamespaces": [watched],
             "priorityClass": {"create": False, "name": name},
             "flowSchema": {"enabled": True},
         }
         plain = rendered(renders, {**values, "watchNamespaces": ["shop"]}, namespace="elsewhere", hooks=True)
         result = rendered(renders, values, namespace=name, hooks=True)
-        other = {"shop": name, "elsewhere": name}
+        other = {"shop": watched, "elsewhere": name}
         assert set(result) == {(kind, other.get(space, space), own) for kind, space, own in plain}
         accounts = [one for raw in result.values() for one in raw.get("subjects") or ()]
         assert {one["namespace"] for one in accounts if one["kind"] == "ServiceAccount"} == {name}

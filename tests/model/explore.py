@@ -205,7 +205,7 @@ class Explorer:
             if why:
                 self._violated(number, "left alone", f"no rest: {why}")
 
-    def why_no_rest(self, world: World, walked: list[str]) -> str:
+    def why_no_rest(self, world: World, walked: list[str] | None = None) -> str:
         """Leave a world alone, everybody acting in turn, and say why it does not come to rest.
 
         `walked` gets the names of what was done. Raises BrokenPromiseError, LostRaceError.

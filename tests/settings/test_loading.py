@@ -192,6 +192,14 @@ class TestMessages:
                 "watch_namespaces and excluded_namespaces both name kube-system. Take it out of one of them.",
             ),
             (
+                "WATCH_NAMESPACES",
+                "shop,splitter-system",
+                (
+                    "watch_namespaces names splitter-system, splitter's own namespace, in which it splits nothing. "
+                    "Take it out, and let splitter run in a namespace of its own."
+                ),
+            ),
+            (
                 "LISTEN_ADDRESS",
                 "localhost",
                 'SPLITTER_LISTEN_ADDRESS: "localhost" is no IP address. Write for example "127.0.0.1".',

@@ -3,6 +3,9 @@
 {{- if and (not .Values.shared.install) (not .Values.watchNamespaces) }}
 {{- fail "watchNamespaces: shared.install is false, so this is the second installation in the cluster, and it must say which namespaces are its own" }}
 {{- end }}
+{{- if has .Release.Namespace (.Values.watchNamespaces | default list) }}
+{{- fail (printf "watchNamespaces: %s is the namespace of this release, in which splitter splits nothing; take it out, and install the release into a namespace of its own" .Release.Namespace) }}
+{{- end }}
 {{- if and .Values.metrics.tls.clientCertificates (not .Values.metrics.tls.secretName) }}
 {{- fail "metrics.tls.secretName: metrics.tls.clientCertificates is true, and without TLS nobody shows a certificate" }}
 {{- end }}
