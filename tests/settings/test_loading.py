@@ -195,8 +195,8 @@ class TestMessages:
                 "WATCH_NAMESPACES",
                 "shop,splitter-system",
                 (
-                    "watch_namespaces names splitter-system, splitter's own namespace, in which it splits nothing. "
-                    "Take it out, and let splitter run in a namespace of its own."
+                    "watch_namespaces names splitter-system, splitter's own namespace, in which it splits "
+                    "nothing. Take it out, and let splitter run in a namespace of its own."
                 ),
             ),
             (
