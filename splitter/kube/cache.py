@@ -227,7 +227,7 @@ class Cache:
         that list, and its node stays "not seen yet".
         """
         for pod in self.pods.values():
-            if pod.node is None or pod.version > self.nodes.listed_version:
+            if pod.node is None or pod.version > self.nodes.listed_version():
                 continue
             if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
                 continue

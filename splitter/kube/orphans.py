@@ -41,7 +41,8 @@ def orphans_of(cache: Cache, key: Key, source: SourceView | None, twins: Collect
     # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet. A StatefulSet of the same
     # name has pods with these labels, too.
     owned = [pod for pod in labelled if pod.of_replica_set]
-    dangling = [pod for pod in owned if cache.replica_sets.get(key.namespace, pod.owner_uid or "") is None]
+    gone = cache.replica_sets.is_gone
+    dangling = [pod for pod in owned if gone(key.namespace, pod.owner_uid or "", pod.version)]
     sets = _related(cache, key, twins)
     kept = (rs.view.name.removeprefix(kept_name(key.name, "")) for rs in sets)
     hashes = {*kept, *(one for rs in sets for one in rs.view.hashes)}

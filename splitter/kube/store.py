@@ -64,7 +64,9 @@ class Indexer(Generic[R]):
         self._index: dict[str, dict[Hashable, dict[str, R]]] = {name: defaultdict(dict) for name in indexes}
         self._tombstones: OrderedDict[str, int] = OrderedDict()
         self._odd: set[str] = set()
-        self.listed_version = 0  # of the last complete list
+        self._listed: dict[
+            str | None, int
+        ] = {}  # versions of the last complete lists, by namespace; None: of all
 
     def __len__(self) -> int:
         """Return how many records there are."""
@@ -78,6 +80,20 @@ class Indexer(Generic[R]):
         """Return the record with this UID, if it is of this namespace: anybody's may be named as an owner."""
         record = self._records.get(uid)
         return record if record is not None and record.namespace == namespace else None
+
+    def listed_version(self, namespace: str | None = None) -> int:
+        """Return as of which version the objects (of a namespace) were last listed; 0: not yet."""
+        return max(self._listed.get(None, 0), self._listed.get(namespace, 0))
+
+    def is_gone(self, namespace: str, uid: str, version: int) -> bool:
+        """Whether an object that was there before `version` is known to be no more.
+
+        It was seen to go, or a later list is without it. Otherwise its watch may be behind: no order is
+        promised between two watches, and what an object has made may be seen first.
+        """
+        if uid in self._records or uid in self._odd:
+            return False
+        return uid in self._tombstones or version <= self.listed_version(namespace)
 
     def find(self, index: str, key: Hashable) -> tuple[R, ...]:
         """Return the records that an index files under this key."""
@@ -103,7 +119,7 @@ class Indexer(Generic[R]):
 
         But for what is newer than the list: we have written it since; and for what the list does not concern.
         """
-        self.listed_version = version
+        self._listed[namespace] = version
         there = set()
         for reading in listed:
             there.add(reading.uid)
@@ -117,7 +133,7 @@ class Indexer(Generic[R]):
             and concerns(record)
         ]
         for record in stale:
-            self._drop(record.uid)
+            self._drop(record.uid, 0)  # it may come back in a later list
 
     def of_kind(self, kind: str, has_kind: Callable[[R], bool]) -> "OfKind[R]":
         """Return the part of this indexer that the reflector of one kind fills."""

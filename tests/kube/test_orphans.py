@@ -18,12 +18,24 @@ PLAIN = {"app": "web", "pod-template-hash": "1"}
 LEFT = "2026-01-05T10:00:00Z"
 
 
-def seen(*raws: Any, selector: Any = None) -> tuple[set[str], bool]:  # noqa: ANN401 (raw objects)
-    """Return the orphans of `shop/web` with these pods and ReplicaSets, and whether there will be more."""
+def seen(
+    *raws: Any,  # noqa: ANN401 (raw objects)
+    selector: Any = None,  # noqa: ANN401
+    gone: bool = False,
+    listed: int | None = None,
+) -> tuple[set[str], bool]:
+    """Return the orphans of `shop/web` with these pods and ReplicaSets, and whether there will be more.
+
+    `gone`: the ReplicaSet was seen to go. `listed`: a list of that version has none.
+    """
     cache = Cache(assess, lambda *_, **__: None)
     cache.sources.upsert(deployment())
     for raw in raws:
         (cache.replica_sets if "replicas" in raw["spec"] else cache.pods).upsert(raw)
+    if gone:
+        cache.replica_sets.remove(replica_set(deletionTimestamp=LEFT))
+    if listed is not None:
+        cache.replica_sets.replace([], None, listed)
     source = parse.source(deployment(spec={"selector": selector} if selector else None)).view
     unowned = orphans_of(cache, KEY, source, ())
     return {one.name for one in unowned.pods}, unowned.leaving
@@ -45,7 +57,16 @@ class TestLabelled:
 
     def test_owner_is_gone(self) -> None:
         """The garbage collector takes the reference off in a moment: there will be one."""
-        assert seen(pod(labels=OURS)) == ({"web-1-a"}, True)
+        assert seen(pod(labels=OURS), gone=True) == ({"web-1-a"}, True)
+
+    @pytest.mark.parametrize(("version", "gone"), [(7, True), (8, True), (9, False)])
+    def test_owner_is_in_no_list(self, version: int, gone: bool) -> None:
+        """It was there before the pod: a list that is as new as what is known of the pod would have it."""
+        assert seen(pod(labels=OURS, version=version), listed=8) == ({"web-1-a"} if gone else set(), gone)
+
+    def test_owner_is_not_seen_yet(self) -> None:
+        """The watch of ReplicaSets is behind: the pod is of a new one, and nothing lets it go."""
+        assert seen(pod(labels=OURS)) == (set(), False)
 
     @pytest.mark.parametrize("kind", ["StatefulSet", "Job", "CloneSet"])
     def test_owner_of_another_kind(self, kind: str) -> None:

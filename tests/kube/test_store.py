@@ -154,6 +154,29 @@ class TestReplace:
         )
         assert reported.changes == [("red", "blue"), (None, "green"), ("red", None)]
 
+    def test_says_what_is_gone(self, reported: Reported) -> None:
+        """What was seen to go, what a later list lacks; not what is there, unreadable, or not seen yet."""
+        indexer = reported.indexer
+        indexer.upsert(thing("there", 1))
+        indexer.upsert(thing("went", 1))
+        indexer.remove(thing("went", 2, deletionTimestamp="2026-01-05T10:00:00Z"))
+        assert not indexer.is_gone("shop", "uid-there", 5)
+        assert indexer.is_gone("shop", "uid-went", 5)
+        assert not indexer.is_gone("shop", "uid-new", 5)
+        indexer.replace(map(indexer.read, [thing("there", 1)]), "other", 9)
+        assert not indexer.is_gone("shop", "uid-new", 5), "the list was of another namespace"
+        indexer.replace(map(indexer.read, [thing("there", 1)]), "shop", 9)
+        assert indexer.is_gone("shop", "uid-new", 9)
+        assert not indexer.is_gone("shop", "uid-new", 10)
+
+    def test_a_list_buries_what_it_lacks(self, reported: Reported) -> None:
+        """Whatever the version of what it has made; and it may come back."""
+        reported.indexer.upsert(thing("a", 1))
+        reported.indexer.replace([], None, 9)
+        assert reported.indexer.is_gone("shop", "uid-a", 20)
+        assert reported.indexer.upsert(thing("a", 11)) is not None
+        assert not reported.indexer.is_gone("shop", "uid-a", 20)
+
     def test_older_list_does_not_undo_a_write(self, reported: Reported) -> None:
         """A list older than the answer to our own write leaves that answer in place."""
         reported.indexer.upsert(thing("a", 9, "blue"))
