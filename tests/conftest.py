@@ -11,7 +11,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from splitter.sandbox import Sandbox
+from lab.sandbox import Sandbox
 
 # Several control planes on two cores: threads that wait for one another, and memory that is collected as if
 # it were scarce, are a quarter of what they cost. What a user has set stays.

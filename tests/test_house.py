@@ -175,7 +175,7 @@ class TestWords:
     # Pages of the dashboard, and the recording, came beside this list, with words of their own.
     ALLOWED_BELOW: Mapping[str, frozenset[str]] = {
         "splitter/dashboard": frozenset({"news", "room", "told"}),
-        "splitter/demo": frozenset({"room", "told"}),
+        "lab/demo": frozenset({"room", "told"}),
         "tests/dashboard": frozenset({"told"}),
     }
     ALLOWED_ANYWHERE: Mapping[str, str] = {
@@ -251,7 +251,7 @@ class TestSandbox:
         """The asynchronous client that splitter uses is not imported."""
         assert not [
             (name(path), module)
-            for path in modules("splitter/sandbox")
+            for path in modules("lab/sandbox")
             for module in imports(path)
             if module.startswith("kubernetes.aio")
         ]

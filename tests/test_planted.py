@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from e2e.support.controller import Controller
-from e2e.support.database import manifest as database
-from e2e.support.namespaces import open_shop
-from e2e.support.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE, verify_kept
-from e2e.support.shop import manifest
+from lab.fixtures.controller import Controller
+from lab.fixtures.database import manifest as database
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE, verify_kept
+from lab.fixtures.shop import manifest
 from splitter.report.log import handler
 
 OURS = "splitter.io/splitter"

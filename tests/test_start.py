@@ -22,7 +22,7 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from e2e.support.controller import ROOT, environment
+from lab.fixtures.controller import ROOT, environment
 from listening import Listening
 from splitter.cli import main
 

@@ -1,6 +1,6 @@
 """`splitter demo`: an application survives a spot outage, in a control plane of its own.
 
-It reads the flags and hands them to `splitter.demo`; exit code 1 when a promise was broken or the demo
+It reads the flags and hands them to `lab.demo`; exit code 1 when a promise was broken or the demo
 could not run, 130 after Ctrl-C.
 """
 
@@ -54,9 +54,9 @@ def demo(
         raise typer.BadParameter(_REFUSED, param_hint="--kubeconfig")
     if recording is not None and not recording.resolve().parent.is_dir():
         raise typer.BadParameter(f"there is no folder {recording.parent}", param_hint="--recording")
-    from splitter.demo import DemoOptions, run_demo
-    from splitter.demo.screen import make_console
-    from splitter.sandbox import SandboxError
+    from lab.demo import DemoOptions, run_demo
+    from lab.demo.screen import make_console
+    from lab.sandbox import SandboxError
 
     options = DemoOptions(
         notice_s=notice_s,

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures import Percentiles, cpu_seconds, machine, show, write
-from e2e.support.shop import JsonObject, manifest
+from lab.bench.figures import Percentiles, cpu_seconds, machine, show, write
+from lab.fixtures.shop import JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.placeable import runs
 from splitter.kube.placement_writer import placement
-from splitter.sandbox import PatchKind, Sandbox
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import PatchKind, Sandbox
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.bench
 

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from selenium.webdriver import Chrome
 
-from bench.figures import machine, show
+from lab.bench.figures import machine, show
 from dashboard.browser import DESK, MISSING, chromium, looks_like, programs
 from dashboard.paper_cluster import PaperCluster, api_of, node, placed, split
 from splitter.core.names import DEPLOYMENT, Key

@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 import yaml
 
-from bench.bare import raises_after
-from bench.crowd import ACCOUNT, NAMESPACE, SETTINGS, Crowd, Size, crowd
-from bench.figures import Percentiles, machine, show_percentiles, write
-from e2e.support.controller import ROOT
+from lab.bench.bare import raises_after
+from lab.bench.crowd import ACCOUNT, NAMESPACE, SETTINGS, Crowd, Size, crowd
+from lab.bench.figures import Percentiles, machine, show_percentiles, write
+from lab.fixtures.controller import ROOT
 from splitter.bundled import bundled_path
-from splitter.demo.controller import Controller
+from lab.demo.controller import Controller
 
 pytestmark = pytest.mark.bench
 
@@ -127,7 +127,7 @@ def _flood(here: Crowd, flooders: Flooders | None, folder: Path) -> Iterator[dic
     }
     with (folder / "flood.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench.flood"],
+            [sys.executable, "-m", "lab.bench.flood"],
             cwd=ROOT / "tests",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

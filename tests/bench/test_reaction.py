@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bench.bare import floor, raises_after
-from bench.crowd import ACCOUNT, NAMESPACE, REPLICAS, SETTINGS, WORKLOADS, Crowd, JsonObject, crowd
-from bench.figures import Percentiles, cpu_seconds, machine, memory_mb, show, show_percentiles, write
-from splitter.demo.controller import Controller
-from splitter.demo.watching import Watch
-from splitter.sandbox import Instant
-from splitter.sandbox.waiting import wait_until
+from lab.bench.bare import floor, raises_after
+from lab.bench.crowd import ACCOUNT, NAMESPACE, REPLICAS, SETTINGS, WORKLOADS, Crowd, JsonObject, crowd
+from lab.bench.figures import Percentiles, cpu_seconds, machine, memory_mb, show, show_percentiles, write
+from lab.demo.controller import Controller
+from lab.demo.watching import Watch
+from lab.sandbox import Instant
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.bench
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from bench.figures import machine, show
+from lab.bench.figures import machine, show
 from bench.offline import Run, node
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy

@@ -7,8 +7,8 @@ from statistics import median
 
 import pytest
 
-from bench.costs import cpu_seconds
-from splitter.sandbox import Sandbox
+from lab.bench.costs import cpu_seconds
+from lab.sandbox import Sandbox
 
 pytestmark = pytest.mark.bench
 

@@ -5,7 +5,7 @@ import time
 import pytest
 from prometheus_client import generate_latest
 
-from bench.figures import show
+from lab.bench.figures import show
 from report.shown import figures
 from splitter.core.names import Key
 from splitter.report import metrics

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from bench.figures import machine, show
-from e2e.support.controller import install
-from splitter.sandbox import Sandbox
+from lab.bench.figures import machine, show
+from lab.fixtures.controller import install
+from lab.sandbox import Sandbox
 
 pytestmark = pytest.mark.bench
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures import machine, show
+from lab.bench.figures import machine, show
 from unlabelled import World
 
 pytestmark = pytest.mark.bench

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.crowd import (
+from lab.bench.crowd import (
     ACCOUNT,
     NAMESPACE,
     REPLICAS,
@@ -25,11 +25,11 @@ from bench.crowd import (
     Crowd,
     crowd,
 )
-from bench.figures import cpu_seconds, machine, show, write
-from e2e.support.gateway import Gateway
-from splitter.demo.controller import Controller
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.timeline import Between
+from lab.bench.figures import cpu_seconds, machine, show, write
+from lab.fixtures.gateway import Gateway
+from lab.demo.controller import Controller
+from lab.sandbox.instants import Instant
+from lab.sandbox.timeline import Between
 
 pytestmark = pytest.mark.bench
 

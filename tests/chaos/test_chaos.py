@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.faults import Fault
-from chaos.report import line_of, table
-from chaos.schedule import drawn
-from chaos.suite import Suite
+from lab.chaos.faults import Fault
+from lab.chaos.report import line_of, table
+from lab.chaos.schedule import drawn
+from lab.chaos.suite import Suite
 
 pytestmark = pytest.mark.campaign
 

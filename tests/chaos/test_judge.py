@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from chaos.judge import Sent, Taken, Terms, Verdict, judge
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
+from lab.chaos.judge import Sent, Taken, Terms, Verdict, judge
+from lab.sandbox.instants import Instant
+from lab.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
 
 TERMS = Terms("shop", least=3, most=3, surge=1, unavailable=0)
 START = Instant(100.0, 0.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.launcher import ASKING, CLOCK_FILE, SetClock, offset_s
+from lab.chaos.launcher import ASKING, CLOCK_FILE, SetClock, offset_s
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from chaos.faults import RIGHTS, Fault, Stroke
-from chaos.proxy import FaultProxy, NotLoopbackError, check_loopback
-from e2e.support.gateway import let_pass
+from lab.chaos.faults import RIGHTS, Fault, Stroke
+from lab.chaos.proxy import FaultProxy, NotLoopbackError, check_loopback
+from lab.fixtures.gateway import let_pass
 
 PODS = "/api/v1/pods"
 WATCH = f"{PODS}?watch=true"
@@ -69,7 +69,7 @@ def kubeconfig(path: Path, server: str) -> Path:
 @pytest.fixture
 def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server speaks plain HTTP here: no certificate is looked at."""
-    monkeypatch.setattr("e2e.support.gateway.ssl.create_default_context", lambda **_: False)
+    monkeypatch.setattr("lab.fixtures.gateway.ssl.create_default_context", lambda **_: False)
 
 
 @pytest.fixture

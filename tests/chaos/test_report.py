@@ -1,10 +1,10 @@
 """What a run prints, of rounds made by hand."""
 
-from chaos.faults import Fault, Stroke
-from chaos.judge import Terms, Verdict
-from chaos.report import line_of, table
-from chaos.schedule import Entry, Event
-from chaos.suite import Footprint, Round
+from lab.chaos.faults import Fault, Stroke
+from lab.chaos.judge import Terms, Verdict
+from lab.chaos.report import line_of, table
+from lab.chaos.schedule import Entry, Event
+from lab.chaos.suite import Footprint, Round
 
 TERMS = Terms("chaos-web", least=5, most=6, surge=2, unavailable=0)
 ENTRIES = (Entry(1.0, 2.0, Stroke(Fault.CONFLICT, 1)), Entry(2.0, 3.0, Event.CRASH, 4))

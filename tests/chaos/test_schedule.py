@@ -2,9 +2,9 @@
 
 import pytest
 
-from chaos.__main__ import main
-from chaos.faults import KINDS, RIGHTS, Fault, Stroke
-from chaos.schedule import ROUND_S, Event, drawn
+from lab.chaos.__main__ import main
+from lab.chaos.faults import KINDS, RIGHTS, Fault, Stroke
+from lab.chaos.schedule import ROUND_S, Event, drawn
 
 
 class TestDrawn:

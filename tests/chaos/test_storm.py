@@ -4,10 +4,10 @@ import threading
 from collections import Counter
 from typing import Any
 
-from chaos.storm import STORM_NODES, STORM_TAINT, Storm
-from splitter.sandbox import ApiError
-from splitter.sandbox.machines import CAPACITY_LABEL
-from splitter.sandbox.waiting import wait_until
+from lab.chaos.storm import STORM_NODES, STORM_TAINT, Storm
+from lab.sandbox import ApiError
+from lab.sandbox.machines import CAPACITY_LABEL
+from lab.sandbox.waiting import wait_until
 
 
 class Notes:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.workload import CAST, FACES, Cast, Kind, Part
+from lab.chaos.workload import CAST, FACES, Cast, Kind, Part
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
 

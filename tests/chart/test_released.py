@@ -9,13 +9,13 @@ import yaml
 
 from chart.rendered import Objects, objects
 from e2e.support.helm import CHART, RELEASE, Helm
-from e2e.support.shop import DEADLINE_S
+from lab.fixtures.shop import DEADLINE_S
 from release import artifacts
 from release.archives import gzipped, tar
 from release.scratch import ROOT
 from release.versions import current
 from splitter.bundled import bundled_path
-from splitter.sandbox import build
+from lab.sandbox import build
 
 IMAGE = "registry.example/team/splitter"
 

@@ -8,10 +8,10 @@ import yaml
 
 from chart.rendered import LABELS, Objects, objects, rendered
 from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, Helm
-from e2e.support.shop import DEADLINE_S
+from lab.fixtures.shop import DEADLINE_S
 from splitter import __version__
 from splitter.bundled import bundled_path
-from splitter.sandbox import build
+from lab.sandbox import build
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from splitter.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge
-from splitter.demo.workload import Workload
-from splitter.sandbox import Between, Instant, Steps, Timeline
-from splitter.sandbox.asked import Asked
+from lab.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge
+from lab.demo.workload import Workload
+from lab.sandbox import Between, Instant, Steps, Timeline
+from lab.sandbox.asked import Asked
 
 JsonObject = dict[str, Any]
 

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from splitter.cli import app
-from splitter.demo import DemoOptions
+from lab.demo import DemoOptions
 from splitter.settings.loading import load_settings
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from splitter.core.split_status.usage import Amount, Usage, Use
-from splitter.demo.money import has_saved, would_save
+from lab.demo.money import has_saved, would_save
 
 JsonObject = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from splitter.demo.options import SHORTEST_USEFUL_NOTICE_S, DemoOptions
+from lab.demo.options import SHORTEST_USEFUL_NOTICE_S, DemoOptions
 from splitter.settings.loading import load_settings
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from demo.a_run import JsonObject, at, cell, judged, step, timeline, workload
-from splitter.demo.promises import Cell, Expected, ReplicasWritten
+from lab.demo.promises import Cell, Expected, ReplicasWritten
 
 
 class TestJudge:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from splitter.demo import journey
-from splitter.demo.recording import Frame, Line, Recording, draw
-from splitter.demo.screen import PLAIN_COLUMNS, Screen
+from lab.demo import journey
+from lab.demo.recording import Frame, Line, Recording, draw
+from lab.demo.screen import PLAIN_COLUMNS, Screen
 
 
 def frames_of(picture: str) -> list[Frame]:

@@ -1,7 +1,7 @@
 """What is compared when a workload was given back."""
 
 from demo.a_run import JsonObject, deployment
-from splitter.demo.restored import Portrait, differences, traces, uncollected
+from lab.demo.restored import Portrait, differences, traces, uncollected
 
 
 class TestRestored:

@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from splitter.demo.promises import Cell, Judged
-from splitter.demo.screen import PLAIN_COLUMNS, Screen
+from lab.demo.promises import Cell, Judged
+from lab.demo.screen import PLAIN_COLUMNS, Screen
 
 
 def printed(judged: Judged) -> str:

@@ -1,8 +1,8 @@
 """What was written to the twins, and when."""
 
 from demo.a_run import at, deployment
-from splitter.demo.promises import ReplicasWritten
-from splitter.demo.watching import ScaleLog
+from lab.demo.promises import ReplicasWritten
+from lab.demo.watching import ScaleLog
 
 
 class TestScaleLog:

@@ -3,7 +3,7 @@
 import pytest
 
 from demo.a_run import workload
-from splitter.demo.workload import Workload, policy_of, read_workload
+from lab.demo.workload import Workload, policy_of, read_workload
 
 
 class TestWorkload:

@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from e2e.support.account import api_of
-from e2e.support.controller import SHORT, Controller, install
-from e2e.support.database import Database
+from lab.fixtures.controller import SHORT, Controller, install
+from lab.fixtures.database import Database
 from e2e.support.external_signals import Status
-from e2e.support.gateway import Gateway
+from lab.fixtures.gateway import Gateway
 from e2e.support.mortal import Mortal
-from e2e.support.namespaces import open_shop
-from e2e.support.nodes import is_hurt
-from e2e.support.shop import DEADLINE_S, Shop
-from e2e.support.stage import Stage, real_nodes, staged
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.nodes import is_hurt
+from lab.fixtures.shop import DEADLINE_S, Shop
+from lab.fixtures.stage import Stage, real_nodes, staged
 from e2e.support.terminal import Terminal
-from splitter.sandbox import ApiError, Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.nodes import NODES
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import ApiError, Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.nodes import NODES
+from lab.sandbox.waiting import wait_until
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.support.shop import JsonObject, Shop
-from splitter.demo.watching import Watch
-from splitter.sandbox import Instant
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.shop import JsonObject, Shop
+from lab.demo.watching import Watch
+from lab.sandbox import Instant
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

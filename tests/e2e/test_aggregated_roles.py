@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from e2e.support.namespaces import NAMESPACES
-from e2e.support.shop import DEADLINE_S
+from lab.fixtures.namespaces import NAMESPACES
+from lab.fixtures.shop import DEADLINE_S
 from splitter.bundled import bundled_path
-from splitter.sandbox import Sandbox
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Sandbox
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.support.shop import LAST_APPLIED, POOL, JsonObject, Shop, manifest
-from splitter.sandbox.api import PatchKind
+from lab.fixtures.shop import LAST_APPLIED, POOL, JsonObject, Shop, manifest
+from lab.sandbox.api import PatchKind
 
 pytestmark = pytest.mark.e2e
 

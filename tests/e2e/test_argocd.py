@@ -3,7 +3,7 @@
 import pytest
 
 from argocd import health
-from e2e.support.shop import Shop
+from lab.fixtures.shop import Shop
 
 pytestmark = pytest.mark.e2e
 

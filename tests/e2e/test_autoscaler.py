@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.support.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
-from e2e.support.shop import Shop
-from splitter.demo.watching import ScaleLog, Watch
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
+from lab.fixtures.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
+from lab.fixtures.shop import Shop
+from lab.demo.watching import ScaleLog, Watch
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, identity, refused
-from e2e.support.shop import LABEL, Shop, manifest
+from lab.fixtures.shop import LABEL, Shop, manifest
 
 pytestmark = pytest.mark.e2e
 

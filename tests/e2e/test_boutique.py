@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.controller import ROOT
-from e2e.support.shop import Shop, Snapshot, Watched
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
+from lab.fixtures.controller import ROOT
+from lab.fixtures.shop import Shop, Snapshot, Watched
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
 
 pytestmark = pytest.mark.campaign
 

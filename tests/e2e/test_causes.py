@@ -8,8 +8,8 @@ import pytest
 
 from e2e.support.admission import steadily
 from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
-from e2e.support.shop import CAPACITY, Shop, manifest
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.shop import CAPACITY, Shop, manifest
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 import pytest
 
-from e2e.support.gateway import Write
+from lab.fixtures.gateway import Write
 from e2e.support.mortal import Dying, Life, Mortal, every
-from e2e.support.shop import POOL, JsonObject, Shop, Snapshot, Watched
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.machines import Notice
-from splitter.sandbox.recorder import Recorder
+from lab.fixtures.shop import POOL, JsonObject, Shop, Snapshot, Watched
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
+from lab.sandbox.machines import Notice
+from lab.sandbox.recorder import Recorder
 
 pytestmark = pytest.mark.e2e
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from e2e.support.controller import Controller
-from e2e.support.nodes import spot_closed
-from e2e.support.shop import Shop
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.controller import Controller
+from lab.fixtures.nodes import spot_closed
+from lab.fixtures.shop import Shop
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from e2e.support.nodes import spot_closed
-from e2e.support.shop import LABEL, Shop, manifest
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.nodes import spot_closed
+from lab.fixtures.shop import LABEL, Shop, manifest
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

@@ -12,12 +12,12 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from dashboard.browser import MISSING, chromium, complaints, programs
-from e2e.support.controller import ROOT
-from e2e.support.shop import DEADLINE_S, Shop
+from lab.fixtures.controller import ROOT
+from lab.fixtures.shop import DEADLINE_S, Shop
 from e2e.support.terminal import Terminal
-from splitter.sandbox import Notice, Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Notice, Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(programs() is None, reason=MISSING)]
 

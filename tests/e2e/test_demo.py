@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.controller import ROOT
-from splitter.sandbox.build import cache_directory
+from lab.fixtures.controller import ROOT
+from lab.sandbox.build import cache_directory
 
 pytestmark = pytest.mark.e2e
 

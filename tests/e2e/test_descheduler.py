@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.descheduler import descheduling, reported
-from e2e.support.shop import Shop, manifest
-from splitter.sandbox import build
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.processes import Child
+from lab.fixtures.descheduler import descheduling, reported
+from lab.fixtures.shop import Shop, manifest
+from lab.sandbox import build
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.processes import Child
 
 pytestmark = pytest.mark.karpenter
 

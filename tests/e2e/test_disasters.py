@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from e2e.support.controller import Controller
-from e2e.support.namespaces import GOING_S, open_shop, wait_alone
-from e2e.support.shop import DEADLINE_S, Shop
+from lab.fixtures.controller import Controller
+from lab.fixtures.namespaces import GOING_S, open_shop, wait_alone
+from lab.fixtures.shop import DEADLINE_S, Shop
 from splitter.bundled import bundled_path
-from splitter.sandbox import Sandbox
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Sandbox
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

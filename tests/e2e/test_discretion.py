@@ -1,7 +1,7 @@
 """A user's values are for nobody else: the log names fields, and what is quoted stays in the namespace.
 
 The workloads of all end-to-end tests carry planted secrets, which are looked for after each test
-(`e2e.support.planted`). Here they change, are written over, and are quoted by whoever refuses them.
+(`lab.fixtures.planted`). Here they change, are written over, and are quoted by whoever refuses them.
 """
 
 import json
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.admission import forbidden
-from e2e.support.controller import Controller
-from e2e.support.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE
-from e2e.support.shop import JsonObject, Shop, manifest
+from lab.fixtures.controller import Controller
+from lab.fixtures.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE
+from lab.fixtures.shop import JsonObject, Shop, manifest
 from e2e.support.template_sets import PODS, SPOT, TemplateSet
 
 pytestmark = pytest.mark.e2e

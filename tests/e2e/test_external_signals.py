@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from e2e.support.controller import Controller
+from lab.fixtures.controller import Controller
 from e2e.support.external_signals import Say, Status
-from e2e.support.shop import Shop, manifest
+from lab.fixtures.shop import Shop, manifest
 from splitter.bundled import bundled_path
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.machines import Notice
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.machines import Notice
 
 pytestmark = pytest.mark.e2e
 

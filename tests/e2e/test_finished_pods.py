@@ -2,9 +2,9 @@
 
 import pytest
 
-from e2e.support.shop import Shop
-from splitter.sandbox import PatchKind
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.shop import Shop
+from lab.sandbox import PatchKind
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

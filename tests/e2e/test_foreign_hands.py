@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.support.shop import CAPACITY, LABEL, Shop
+from lab.fixtures.shop import CAPACITY, LABEL, Shop
 
 pytestmark = pytest.mark.e2e
 

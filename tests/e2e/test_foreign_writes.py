@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from e2e.support.shop import LABEL, JsonObject, Shop, manifest
+from lab.fixtures.shop import LABEL, JsonObject, Shop, manifest
 
 pytestmark = pytest.mark.e2e
 

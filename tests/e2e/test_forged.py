@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from e2e.support.mortal import Mortal
-from e2e.support.namespaces import open_shop
-from e2e.support.shop import JsonObject, Shop, manifest
-from splitter.sandbox import Sandbox
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.shop import JsonObject, Shop, manifest
+from lab.sandbox import Sandbox
 
 pytestmark = pytest.mark.e2e
 

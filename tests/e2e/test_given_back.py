@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from e2e.support.shop import LABEL, Shop
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.recorder import Recorder
+from lab.fixtures.shop import LABEL, Shop
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.recorder import Recorder
 
 pytestmark = pytest.mark.e2e
 

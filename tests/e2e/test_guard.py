@@ -5,12 +5,12 @@ from contextlib import suppress
 
 import pytest
 
-from e2e.support.controller import Controller
-from e2e.support.database import BY_TWINS, Database
-from e2e.support.shop import JsonObject, Shape, Shop
-from splitter.sandbox import ApiError, PatchKind
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.nodes import NODES
+from lab.fixtures.controller import Controller
+from lab.fixtures.database import BY_TWINS, Database
+from lab.fixtures.shop import JsonObject, Shape, Shop
+from lab.sandbox import ApiError, PatchKind
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.nodes import NODES
 
 pytestmark = pytest.mark.e2e
 

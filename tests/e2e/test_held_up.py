@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from e2e.support import held_up
-from e2e.support.controller import SHORT, Controller
-from e2e.support.namespaces import open_shop
-from e2e.support.shop import Shop
+from lab.fixtures.controller import SHORT, Controller
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.shop import Shop
 from splitter.kube.held_up import ANNOTATION
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.ports import HeldPorts
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.ports import HeldPorts
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.controller import SHORT, Controller
-from e2e.support.gateway import Gateway, Request, Write
-from e2e.support.namespaces import open_shop
-from e2e.support.placed import POLICY, Placed, needs_placement
-from e2e.support.shop import Shop
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.machines import Notice
-from splitter.sandbox.waiting import wait_until
+from lab.fixtures.controller import SHORT, Controller
+from lab.fixtures.gateway import Gateway, Request, Write
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.placed import POLICY, Placed, needs_placement
+from lab.fixtures.shop import Shop
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
+from lab.sandbox.machines import Notice
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

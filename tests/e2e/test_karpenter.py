@@ -13,15 +13,15 @@ from zlib import crc32
 import pytest
 
 from e2e.support.chronicle import Chronicle
-from e2e.support.controller import SHORT, Controller, install
-from e2e.support.namespaces import open_shop, wait_alone
-from e2e.support.shop import DEADLINE_S, Shop, Watched, manifest
+from lab.fixtures.controller import SHORT, Controller, install
+from lab.fixtures.namespaces import open_shop, wait_alone
+from lab.fixtures.shop import DEADLINE_S, Shop, Watched, manifest
 from splitter.core.nodes.capacity import PRESETS
-from splitter.sandbox import Between, Instant, Sandbox
-from splitter.sandbox.karpenter import NEVER, Karpenter
-from splitter.sandbox.machines import Pool
-from splitter.sandbox.nodes import NODES
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Between, Instant, Sandbox
+from lab.sandbox.karpenter import NEVER, Karpenter
+from lab.sandbox.machines import Pool
+from lab.sandbox.nodes import NODES
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.karpenter
 

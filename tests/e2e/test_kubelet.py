@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from e2e.support import web
-from e2e.support.shop import DEADLINE_S, JsonObject, Shop
-from e2e.support.stage import Stage
-from splitter.sandbox import SandboxError
-from splitter.sandbox.nodes import NODES
-from splitter.sandbox.real import world
+from lab.fixtures import web
+from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop
+from lab.fixtures.stage import Stage
+from lab.sandbox import SandboxError
+from lab.sandbox.nodes import NODES
+from lab.sandbox.real import world
 
 REFUSED = world.refusal()
 pytestmark = [pytest.mark.campaign, pytest.mark.skipif(REFUSED is not None, reason=REFUSED or "")]

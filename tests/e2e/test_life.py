@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.support.shop import REVISION, Shop
+from lab.fixtures.shop import REVISION, Shop
 
 pytestmark = [pytest.mark.e2e, pytest.mark.life]
 

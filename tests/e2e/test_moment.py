@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.admission import steadily
-from e2e.support.shop import JsonObject, Shop
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.shop import JsonObject, Shop
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from e2e.support.shop import Shop
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.shop import Shop
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from e2e.support.shop import Shop
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.machines import Notice
+from lab.fixtures.shop import Shop
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.machines import Notice
 
 pytestmark = pytest.mark.e2e
 

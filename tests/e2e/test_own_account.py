@@ -1,7 +1,7 @@
 """splitter's own account tries to break out: it may do everything here, and the policy alone holds it.
 
 That it may do what it has to is shown by all the other end-to-end tests: each runs under this policy
-(`e2e.support.controller.install`). What is refused is refused after each write that is allowed, too, and with
+(`lab.fixtures.controller.install`). What is refused is refused after each write that is allowed, too, and with
 every option of a deletion: a right that is checked in one step must not be unlocked by another.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 from e2e.support.admission import checked
 from e2e.support.attempts import ATTEMPTS, BUDGETS, IN_BACKGROUND, LEFT_OUT, OF_A_SOURCE
-from e2e.support.controller import Controller
+from lab.fixtures.controller import Controller
 from e2e.support.own_account import (
     ACCOUNT,
     OURS,
@@ -36,10 +36,10 @@ from e2e.support.own_account import (
     staged,
     twin_of,
 )
-from e2e.support.shop import JsonObject, manifest
+from lab.fixtures.shop import JsonObject, manifest
 from splitter.bundled import bundled_path
-from splitter.sandbox import ApiError, PatchKind, Sandbox
-from splitter.sandbox.fleet import Fleet
+from lab.sandbox import ApiError, PatchKind, Sandbox
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

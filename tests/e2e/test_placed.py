@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from e2e.support.admission import steadily
-from e2e.support.controller import Controller
+from lab.fixtures.controller import Controller
 from e2e.support.external_signals import Status
 from e2e.support.mortal import Mortal, every
-from e2e.support.placed import CLAIM, POLICY, Placed, needs_placement, volume
-from e2e.support.shop import Shop
+from lab.fixtures.placed import CLAIM, POLICY, Placed, needs_placement, volume
+from lab.fixtures.shop import Shop
 from e2e.support.terminal import Terminal
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.machines import Notice
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.machines import Notice
 
 pytestmark = [pytest.mark.e2e, needs_placement]
 

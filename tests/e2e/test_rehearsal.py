@@ -10,7 +10,7 @@ import pytest
 
 from e2e.support.admission import changed, forbidden
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
-from e2e.support.shop import BY_ITSELF_S, JsonObject, Shop, manifest
+from lab.fixtures.shop import BY_ITSELF_S, JsonObject, Shop, manifest
 
 pytestmark = pytest.mark.e2e
 

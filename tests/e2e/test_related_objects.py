@@ -13,11 +13,11 @@ from itertools import pairwise
 import pytest
 
 from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
-from e2e.support.shop import JsonObject, Shop, manifest
-from splitter.demo.watching import Watch
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
+from lab.fixtures.shop import JsonObject, Shop, manifest
+from lab.demo.watching import Watch
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.admission import steadily
-from e2e.support.metrics_api import MetricsApi
+from lab.fixtures.metrics_api import MetricsApi
 from e2e.support.mortal import Mortal
-from e2e.support.placed import POLICY, Placed, needs_placement
-from e2e.support.shop import JsonObject, Shop, manifest
+from lab.fixtures.placed import POLICY, Placed, needs_placement
+from lab.fixtures.shop import JsonObject, Shop, manifest
 from splitter.bundled import bundled_path
-from splitter.demo.watching import ScaleLog, Watch
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.nodes import NODES
+from lab.demo.watching import ScaleLog, Watch
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.nodes import NODES
 
 N = 6
 # Of the 8 CPUs of a machine: six replicas make it hot, and with four it is as cool as it has to be.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support.refusals import ASKED, REPLICAS
-from e2e.support.shop import JsonObject, Shop
+from lab.fixtures.shop import JsonObject, Shop
 from e2e.support.template_sets import NO_IMAGE, ON_DEMAND, Running, with_grace
 from e2e.support.terminal import Answer, Terminal, reported
 

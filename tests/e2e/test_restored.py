@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.backup import Backup
-from e2e.support.database import Database
-from e2e.support.placed import POLICY, Placed, needs_placement
-from e2e.support.shop import Shop
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
+from lab.fixtures.database import Database
+from lab.fixtures.placed import POLICY, Placed, needs_placement
+from lab.fixtures.shop import Shop
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from e2e.support.shop import DEADLINE_S, JsonObject, Shop
-from splitter.demo.watching import Watch
-from splitter.sandbox.fleet import Fleet
+from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop
+from lab.demo.watching import Watch
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

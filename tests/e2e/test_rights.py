@@ -12,17 +12,17 @@ from http import HTTPStatus
 
 import pytest
 
-from e2e.support.controller import SHORT, Controller
-from e2e.support.database import Database
-from e2e.support.gateway import Gateway, Request
-from e2e.support.namespaces import open_shop, wait_alone
-from e2e.support.placed import CLAIM, POLICY, Placed, needs_placement, volume
-from e2e.support.shop import JsonObject, Shop
+from lab.fixtures.controller import SHORT, Controller
+from lab.fixtures.database import Database
+from lab.fixtures.gateway import Gateway, Request
+from lab.fixtures.namespaces import open_shop, wait_alone
+from lab.fixtures.placed import CLAIM, POLICY, Placed, needs_placement, volume
+from lab.fixtures.shop import JsonObject, Shop
 from e2e.support.template_sets import TemplateSet
 from rbac import Right, rules
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.machines import Notice
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.machines import Notice
 
 pytestmark = pytest.mark.e2e
 

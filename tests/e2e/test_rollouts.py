@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from e2e.support.admission import forbidden
-from e2e.support.shop import BY_ITSELF_S, Shop
-from splitter.sandbox import PatchKind
+from lab.fixtures.shop import BY_ITSELF_S, Shop
+from lab.sandbox import PatchKind
 
 pytestmark = pytest.mark.e2e
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from e2e.support.refusals import Untouched, condition, refused
-from e2e.support.shop import CAPACITY, LABEL, JsonObject, Shop, manifest
+from lab.fixtures.shop import CAPACITY, LABEL, JsonObject, Shop, manifest
 from e2e.support.terminal import Terminal
-from splitter.sandbox.fleet import Fleet
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

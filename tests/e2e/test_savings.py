@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from e2e.support.controller import Controller
-from e2e.support.shop import Shop
+from lab.fixtures.controller import Controller
+from lab.fixtures.shop import Shop
 from e2e.support.terminal import Terminal
 from splitter.core.split_status.usage import Usage, Use
-from splitter.sandbox.fleet import Fleet
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from e2e.support.controller import Controller
-from e2e.support.shop import Shop
+from lab.fixtures.controller import Controller
+from lab.fixtures.shop import Shop
 from splitter.core.split_status.starts import StartTimes
-from splitter.sandbox.fleet import Fleet
+from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from e2e.support.database import Database
-from splitter.sandbox.instants import Instant
+from lab.fixtures.database import Database
+from lab.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 

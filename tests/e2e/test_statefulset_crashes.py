@@ -2,9 +2,9 @@
 
 import pytest
 
-from e2e.support.database import Database
+from lab.fixtures.database import Database
 from e2e.support.mortal import Dying, Mortal, every
-from e2e.support.shop import Shape
+from lab.fixtures.shop import Shape
 
 pytestmark = pytest.mark.e2e
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.support.database import BY_TWINS, Database, manifest
-from e2e.support.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
-from e2e.support.shop import JsonObject
-from splitter.sandbox import Sandbox
-from splitter.sandbox.api import PatchKind
+from lab.fixtures.database import BY_TWINS, Database, manifest
+from lab.fixtures.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
+from lab.fixtures.shop import JsonObject
+from lab.sandbox import Sandbox
+from lab.sandbox.api import PatchKind
 
 pytestmark = pytest.mark.e2e
 

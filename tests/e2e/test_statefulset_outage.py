@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from e2e.support.database import Database
-from e2e.support.shop import Watched
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.machines import Notice
-from splitter.sandbox.timeline import Between
+from lab.fixtures.database import Database
+from lab.fixtures.shop import Watched
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
+from lab.sandbox.machines import Notice
+from lab.sandbox.timeline import Between
 
 pytestmark = pytest.mark.e2e
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from e2e.support.database import Database
+from lab.fixtures.database import Database
 from e2e.support.terminal import Answer, Terminal
 
 pytestmark = pytest.mark.e2e

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from e2e.support.refusals import REPLICAS, Untouched
-from e2e.support.shop import Shop
+from lab.fixtures.shop import Shop
 from e2e.support.terminal import Terminal, reported
 
 pytestmark = pytest.mark.e2e

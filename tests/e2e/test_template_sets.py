@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.support.controller import Controller
+from lab.fixtures.controller import Controller
 from e2e.support.refusals import Untouched, condition, refused
-from e2e.support.shop import JsonObject, Shop
+from lab.fixtures.shop import JsonObject, Shop
 from e2e.support.template_sets import HOME, NO_IMAGE, PODS, SPOT, Running, TemplateSet, spot_with, with_grace
 from e2e.support.terminal import Terminal, reported
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.machines import Notice
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.machines import Notice
 
 pytestmark = pytest.mark.e2e
 

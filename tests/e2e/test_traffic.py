@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from e2e.support import web
-from e2e.support.stage import Stage, is_ready
-from splitter.sandbox.nodes import LEASES, NODES
-from splitter.sandbox.real import world
+from lab.fixtures import web
+from lab.fixtures.stage import Stage, is_ready
+from lab.sandbox.nodes import LEASES, NODES
+from lab.sandbox.real import world
 
 REFUSED = world.refusal()
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(REFUSED is not None, reason=REFUSED or "")]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.controller import ROOT, Controller, environment
-from e2e.support.placed import needs_placement
-from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.provisioner import Provisioner
+from lab.fixtures.controller import ROOT, Controller, environment
+from lab.fixtures.placed import needs_placement
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.provisioner import Provisioner
 
 pytestmark = [pytest.mark.e2e, needs_placement]
 

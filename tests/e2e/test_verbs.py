@@ -7,7 +7,7 @@ import pytest
 
 from e2e.support.causes import quota_used
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition
-from e2e.support.shop import JsonObject, Shop
+from lab.fixtures.shop import JsonObject, Shop
 from e2e.support.terminal import Terminal, reported
 
 pytestmark = pytest.mark.e2e

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.support.controller import SHORT, Controller
-from e2e.support.gateway import Gateway, Write
-from e2e.support.namespaces import open_shop, wait_alone
-from e2e.support.shop import DEADLINE_S, Shop, Watched
-from splitter.demo.watching import Watch
-from splitter.sandbox import Sandbox
-from splitter.sandbox.asked import Asked
-from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
+from lab.fixtures.controller import SHORT, Controller
+from lab.fixtures.gateway import Gateway, Write
+from lab.fixtures.namespaces import open_shop, wait_alone
+from lab.fixtures.shop import DEADLINE_S, Shop, Watched
+from lab.demo.watching import Watch
+from lab.sandbox import Sandbox
+from lab.sandbox.asked import Asked
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 

@@ -9,8 +9,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from splitter.sandbox import debian
-from splitter.sandbox.errors import SandboxError
+from lab.sandbox import debian
+from lab.sandbox.errors import SandboxError
 
 PACKAGE = "prometheus"
 _DEADLINE_S = 300.0

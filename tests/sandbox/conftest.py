@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from splitter.sandbox import Sandbox
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Sandbox
+from lab.sandbox.waiting import wait_until
 
 JsonObject = dict[str, Any]
 Deploy = Callable[..., str]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from splitter.sandbox.asked import Asked
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.instants import Instant
+from lab.sandbox.asked import Asked
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.instants import Instant
 
 
 def at(seconds: float) -> Instant:

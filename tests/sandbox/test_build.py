@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import SandboxError, build, versions
-from splitter.sandbox.build import (
+from lab.sandbox import SandboxError, build, versions
+from lab.sandbox.build import (
     NAMES,
     build_key,
     cache_directory,

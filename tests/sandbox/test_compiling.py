@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import compiling
-from splitter.sandbox.compiling import copied, go_environment, once, run_go
-from splitter.sandbox.errors import SandboxError
+from lab.sandbox import compiling
+from lab.sandbox.compiling import copied, go_environment, once, run_go
+from lab.sandbox.errors import SandboxError
 
 
 class TestOnce:

@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from splitter.sandbox.controlplane import sweep
+from lab.sandbox.controlplane import sweep
 
 
 def leftover(root: Path, name: str, *, age_s: float = 3600) -> Path:

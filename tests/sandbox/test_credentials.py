@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox.credentials import is_whole, write_private
+from lab.sandbox.credentials import is_whole, write_private
 
 WHOLE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 

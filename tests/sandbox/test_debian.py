@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox.debian import unpack
-from splitter.sandbox.errors import SandboxError
+from lab.sandbox.debian import unpack
+from lab.sandbox.errors import SandboxError
 
 APT = """#!/bin/sh
 echo "$@" >> "{log}"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from splitter.demo.watching import Watch
-from splitter.sandbox import Between, Instant, Notice, Sandbox, SandboxError
-from splitter.sandbox.recording import NodeChange
-from splitter.sandbox.waiting import wait_until
+from lab.demo.watching import Watch
+from lab.sandbox import Between, Instant, Notice, Sandbox, SandboxError
+from lab.sandbox.recording import NodeChange
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

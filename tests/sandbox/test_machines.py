@@ -5,8 +5,8 @@ import pytest
 from splitter.core.nodes.facts import CapacityClass, Health
 from splitter.core.nodes.signals import assess
 from splitter.kube import parse
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.machines import (
+from lab.sandbox.instants import Instant
+from lab.sandbox.machines import (
     CONDITION,
     Pool,
     node,

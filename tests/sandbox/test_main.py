@@ -1,4 +1,4 @@
-"""`python -m splitter.sandbox` understands what a person asks for."""
+"""`python -m lab.sandbox` understands what a person asks for."""
 
 import argparse
 from contextlib import nullcontext
@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from splitter.sandbox import preflight
-from splitter.sandbox.__main__ import main, parse_nodes
+from lab.sandbox import preflight
+from lab.sandbox.__main__ import main, parse_nodes
 
 
 class TestNodes:
@@ -46,8 +46,8 @@ class TestKubeconfig:
             raise KeyboardInterrupt
 
         sandbox = Mock(kubeconfig=inner, logs=tmp_path, check=check)
-        monkeypatch.setattr("splitter.sandbox.__main__.Sandbox.start", lambda **_: nullcontext(sandbox))
-        monkeypatch.setattr("splitter.sandbox.__main__.Provisioner", lambda _: nullcontext())
+        monkeypatch.setattr("lab.sandbox.__main__.Sandbox.start", lambda **_: nullcontext(sandbox))
+        monkeypatch.setattr("lab.sandbox.__main__.Provisioner", lambda _: nullcontext())
         with out.open() as opened_before:
             assert main(["--nodes", "", "--kubeconfig-out", str(out)]) == 0
             assert opened_before.read() == ""

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from e2e.support.shop import manifest
-from splitter.sandbox import Sandbox
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.waiting import wait_until
+from lab.fixtures.shop import manifest
+from lab.sandbox import Sandbox
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.karpenter
 

@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from splitter.sandbox.ports import LOOPBACK, HeldPorts
+from lab.sandbox.ports import LOOPBACK, HeldPorts
 
 
 @pytest.mark.parametrize("where", [LOOPBACK, ""], ids=["loopback", "everywhere"])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import build, toolchain, versions
-from splitter.sandbox.preflight import (
+from lab.sandbox import build, toolchain, versions
+from lab.sandbox.preflight import (
     GIB,
     MIB,
     SMALL_MODULE,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.processes import Child, Nursery, last_lines, output_of
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.processes import Child, Nursery, last_lines, output_of
+from lab.sandbox.waiting import wait_until
 
 DEADLINE_S = 30.0
 

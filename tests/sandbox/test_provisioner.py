@@ -2,9 +2,9 @@
 
 import pytest
 
-from splitter.sandbox import Sandbox
-from splitter.sandbox.provisioner import STORAGE_CLASS, Provisioner
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Sandbox
+from lab.sandbox.provisioner import STORAGE_CLASS, Provisioner
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

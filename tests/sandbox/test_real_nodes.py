@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from splitter.sandbox import Sandbox, SandboxError
-from splitter.sandbox.real import images, world
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Sandbox, SandboxError
+from lab.sandbox.real import images, world
+from lab.sandbox.waiting import wait_until
 
 REFUSED = world.refusal()
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(REFUSED is not None, reason=REFUSED or "")]
@@ -125,8 +125,8 @@ class TestEnding:
         """The kernel ends kubelets and containers with the process that started them; mounts go with them."""
         body = (
             "import sys, pathlib, json\n"
-            "from splitter.sandbox import Sandbox\n"
-            "from splitter.sandbox.waiting import wait_until\n"
+            "from lab.sandbox import Sandbox\n"
+            "from lab.sandbox.waiting import wait_until\n"
             "with Sandbox.start(root=pathlib.Path(sys.argv[1]), real=True) as sandbox:\n"
             "    sandbox.real.add('spot', 1)\n"
             "    sandbox.api.create('/api/v1/namespaces/default/pods', json.loads(sys.argv[2]))\n"

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from queue import Queue
 from typing import Any
 
-from splitter.sandbox import ApiError
-from splitter.sandbox.recorder import Recorder
-from splitter.sandbox.recording import PodChange
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import ApiError
+from lab.sandbox.recorder import Recorder
+from lab.sandbox.recording import PodChange
+from lab.sandbox.waiting import wait_until
 
 JsonObject = dict[str, Any]
 END = b""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_STOPPED
-from splitter.sandbox.recording import NodeSeen, PodSeen, read_node, read_pod
+from lab.sandbox.commands import KUBELET_LABEL, KUBELET_STOPPED
+from lab.sandbox.recording import NodeSeen, PodSeen, read_node, read_pod
 
 POD: dict[str, Any] = {"metadata": {"namespace": "shop", "name": "web-1", "uid": "u"}}
 NODE: dict[str, Any] = {"metadata": {"name": "node-1", "uid": "u"}}

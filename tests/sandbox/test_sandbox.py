@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import ApiError, Sandbox, SandboxError
-from splitter.sandbox.versions import kubernetes_version
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import ApiError, Sandbox, SandboxError
+from lab.sandbox.versions import kubernetes_version
+from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -203,7 +203,7 @@ def _names_of_nodes(sandbox: Sandbox) -> list[str] | None:
 def _script(root: Path, body: str) -> str:
     # A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
     head = (
-        "import signal, pathlib\nfrom splitter.sandbox import Sandbox\n"
+        "import signal, pathlib\nfrom lab.sandbox import Sandbox\n"
         f"ROOT = pathlib.Path({str(root)!r})\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     )
     return head + textwrap.dedent(body)
@@ -213,7 +213,7 @@ def _start_in_a_child(root: Path) -> tuple["subprocess.Popen[str]", list[int]]:
     """Start a sandbox in a process of its own; return that process and the ids of the sandbox's children."""
     # Not by signal.pause(): a signal that comes between the print and it is heard after it, so never.
     body = """
-        from splitter.sandbox.waiting import wait_until
+        from lab.sandbox.waiting import wait_until
         with Sandbox.start(root=ROOT) as sandbox:
             print(*sandbox.process_ids, flush=True)
             wait_until(lambda: None, what="a signal", deadline_s=300)

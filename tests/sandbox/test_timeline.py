@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.recording import (
+from lab.sandbox.instants import Instant
+from lab.sandbox.recording import (
     NodeChange,
     NodeSeen,
     PodChange,
@@ -14,7 +14,7 @@ from splitter.sandbox.recording import (
     read_node,
     read_pod,
 )
-from splitter.sandbox.timeline import Between, Steps, Timeline
+from lab.sandbox.timeline import Between, Steps, Timeline
 
 WEB = {"app": "web"}
 

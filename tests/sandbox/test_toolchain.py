@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import SandboxError, toolchain
-from splitter.sandbox.toolchain import Go, find_go, hide_hosts, parse_version, required_version
+from lab.sandbox import SandboxError, toolchain
+from lab.sandbox.toolchain import Go, find_go, hide_hosts, parse_version, required_version
 
 
 def fake_go(folder: Path, version: str) -> Path:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import SandboxError
-from splitter.sandbox.build import module_sources
-from splitter.sandbox.versions import PINNED, derived_go_mod, kubernetes_version
+from lab.sandbox import SandboxError
+from lab.sandbox.build import module_sources
+from lab.sandbox.versions import PINNED, derived_go_mod, kubernetes_version
 
 OWN = {
     "Require": [{"Path": "k8s.io/api", "Version": "v0.0.0"}],

@@ -2,9 +2,9 @@
 
 import pytest
 
-from splitter.sandbox import waiting
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.waiting import LOOK_EVERY_S, LOOK_LATER_EVERY_S, wait_until
+from lab.sandbox import waiting
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.waiting import LOOK_EVERY_S, LOOK_LATER_EVERY_S, wait_until
 
 
 class Time:

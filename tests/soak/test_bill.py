@@ -2,12 +2,12 @@
 
 import pytest
 
-from e2e.support.shop import CAPACITY
-from soak.bill import Billed, beside, bill
+from lab.fixtures.shop import CAPACITY
+from lab.soak.bill import Billed, beside, bill
 from splitter.core.split_status.usage import Amount, Use
-from splitter.sandbox import Instant
-from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
-from splitter.sandbox.timeline import Between
+from lab.sandbox import Instant
+from lab.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
+from lab.sandbox.timeline import Between
 
 
 def at(second: float) -> Instant:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from soak.day import BUSY, FIRST_NODES, HOUR_S, HOURS, Deed, What, first_nodes, hour
+from lab.soak.day import BUSY, FIRST_NODES, HOUR_S, HOURS, Deed, What, first_nodes, hour
 from splitter.simulate.trace import parse_trace, read_trace
 
 TRACE = read_trace(Path(__file__).parents[1] / "simulate" / "traces" / "bamboo-g4dn.csv")

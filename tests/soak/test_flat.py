@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from soak.flat import BOUNDS, LEAST, Finding, Gauge, Sample, TooShortError, judge, theil_sen, thinned
+from lab.soak.flat import BOUNDS, LEAST, Finding, Gauge, Sample, TooShortError, judge, theil_sen, thinned
 
 MINUTES_20 = 1200
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.judge import Terms, Verdict
-from soak.__main__ import main
-from soak.bill import Billed
-from soak.day import Deed, What
-from soak.flat import Finding, Gauge
-from soak.gauges import tasks_in
-from soak.report import line_of, table
-from soak.suite import Hour
+from lab.chaos.judge import Terms, Verdict
+from lab.soak.__main__ import main
+from lab.soak.bill import Billed
+from lab.soak.day import Deed, What
+from lab.soak.flat import Finding, Gauge
+from lab.soak.gauges import tasks_in
+from lab.soak.report import line_of, table
+from lab.soak.suite import Hour
 from splitter.core.split_status.usage import Use
 
 TERMS = Terms("chaos-web", least=5, most=6, surge=2, unavailable=0)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from soak.__main__ import TRACE
-from soak.flat import Gauge
-from soak.report import line_of, table
-from soak.suite import Soak
+from lab.soak.__main__ import TRACE
+from lab.soak.flat import Gauge
+from lab.soak.report import line_of, table
+from lab.soak.suite import Soak
 from splitter.simulate.trace import read_trace
 
 pytestmark = pytest.mark.campaign

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from e2e.support.backup import Backup
-from e2e.support.namespaces import open_shop
-from e2e.support.shop import JsonObject
-from splitter.sandbox import Sandbox
-from splitter.sandbox.errors import SandboxError
-from upgrade.versions import NOW, Installation
-from upgrade.world import REPLICAS, World, assert_promised
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.shop import JsonObject
+from lab.sandbox import Sandbox
+from lab.sandbox.errors import SandboxError
+from lab.upgrade.versions import NOW, Installation
+from lab.upgrade.world import REPLICAS, World, assert_promised
 
 pytestmark = pytest.mark.campaign
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.namespaces import open_shop
-from e2e.support.placed import PLACES
-from e2e.support.shop import JsonObject
-from splitter.sandbox import Sandbox
-from upgrade.state import replay
-from upgrade.versions import NOW, Installation, Version
-from upgrade.world import World, assert_promised
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.placed import PLACES
+from lab.fixtures.shop import JsonObject
+from lab.sandbox import Sandbox
+from lab.upgrade.state import replay
+from lab.upgrade.versions import NOW, Installation, Version
+from lab.upgrade.world import World, assert_promised
 
 pytestmark = pytest.mark.campaign
 

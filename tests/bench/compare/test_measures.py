@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.compare import measures
-from splitter.sandbox import Between, Instant, Steps
-from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
-from splitter.sandbox.timeline import Timeline
+from lab.bench.compare import measures
+from lab.sandbox import Between, Instant, Steps
+from lab.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
+from lab.sandbox.timeline import Timeline
 
 N, SURGE = 20, 5
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from bench.compare.columns import COLUMNS, Figure
-from bench.compare.report import markdown, misses, raw
-from bench.compare.rounds import ROUNDS, Cell
-from bench.compare.systems import PREFERRED, Splitter
+from lab.bench.compare.columns import COLUMNS, Figure
+from lab.bench.compare.report import markdown, misses, raw
+from lab.bench.compare.rounds import ROUNDS, Cell
+from lab.bench.compare.systems import PREFERRED, Splitter
 
 SYSTEMS = (PREFERRED, Splitter())
 

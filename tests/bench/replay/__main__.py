@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.figures import machine
+from lab.bench.figures import machine
 from bench.replay.prediction import Figures, compressed, predicted, spread
 from bench.replay.stage import Cast, Outcome, play
-from e2e.support.controller import ROOT
-from splitter.sandbox import SandboxError
+from lab.fixtures.controller import ROOT
+from lab.sandbox import SandboxError
 from splitter.simulate.trace import Trace, read_trace
 
 DATA = Path(os.environ.get("SPLITTER_DATA", ROOT.parent / "shared" / "data"))

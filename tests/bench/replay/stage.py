@@ -13,15 +13,15 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from bench.compare.measures import lost
+from lab.bench.compare.measures import lost
 from bench.replay.prediction import Figures, tuned
-from e2e.support.controller import install
-from e2e.support.shop import LABEL, Shop
+from lab.fixtures.controller import install
+from lab.fixtures.shop import LABEL, Shop
 from splitter.core.rebalance import Tuning
-from splitter.demo.controller import Controller
-from splitter.sandbox import Between, Instant, Recorder, Sandbox
-from splitter.sandbox.recording import PodSeen
-from splitter.sandbox.waiting import wait_until
+from lab.demo.controller import Controller
+from lab.sandbox import Between, Instant, Recorder, Sandbox
+from lab.sandbox.recording import PodSeen
+from lab.sandbox.waiting import wait_until
 from splitter.simulate.trace import Change, Trace
 
 ON_DEMAND_NODES = 6

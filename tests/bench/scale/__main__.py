@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.figures import machine, write
+from lab.bench.figures import machine, write
 from bench.scale.core import Figures
 from bench.scale.rounds import STAGES, Pace, by_turns, measure, size_of
 from bench.scale.still import STILL_STAGES, measure_still

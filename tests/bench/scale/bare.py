@@ -19,8 +19,8 @@ from splitter.kube.client import Client
 from splitter.kube.connect import connect
 from splitter.kube.paths import NODES, ResourcePath
 from splitter.kube.watch import Reflector
-from splitter.sandbox.processes import Nursery
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox.processes import Nursery
+from lab.sandbox.waiting import wait_until
 from splitter.settings import Settings
 
 Json = dict[str, Any]

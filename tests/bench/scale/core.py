@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.figures import cpu_seconds
+from lab.bench.figures import cpu_seconds
 
 Figures = dict[str, Any]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from bench.crowd import DEPLOYMENTS, SETTINGS, Crowd
-from splitter.sandbox.errors import SandboxError
+from lab.bench.crowd import DEPLOYMENTS, SETTINGS, Crowd
+from lab.sandbox.errors import SandboxError
 
 SURGE = 0.25
-"""maxSurge of each workload (`bench.crowd.deployment`)."""
+"""maxSurge of each workload (`lab.bench.crowd.deployment`)."""
 SOAK_S = float(SETTINGS["SPLITTER_SOAK_S"])
 """What splitter is told beside it."""
 _WRITERS = 16

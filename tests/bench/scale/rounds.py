@@ -14,17 +14,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SETTINGS, Crowd, Size, crowd
-from bench.figures import Percentiles, cpu_seconds, memory_mb
+from lab.bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SETTINGS, Crowd, Size, crowd
+from lab.bench.figures import Percentiles, cpu_seconds, memory_mb
 from bench.scale.bare import Bare, Orders
 from bench.scale.core import Figures, Meter, own_core
 from bench.scale.returning import Return
 from bench.scale.tables import REPLICAS
-from e2e.support.controller import Controller
-from e2e.support.gateway import Gateway
-from splitter.sandbox.errors import ApiError, SandboxError
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.waiting import wait_until
+from lab.fixtures.controller import Controller
+from lab.fixtures.gateway import Gateway
+from lab.sandbox.errors import ApiError, SandboxError
+from lab.sandbox.instants import Instant
+from lab.sandbox.waiting import wait_until
 
 # Of 1,000 workloads of 10: 2 replicas of each on on-demand, 200 on-demand and 300 spot nodes.
 BASE_PERCENT = 20

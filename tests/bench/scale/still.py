@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SPLITS, Crowd, Size, installed, must_be_loopback
-from bench.figures import memory_mb
+from lab.bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SPLITS, Crowd, Size, installed, must_be_loopback
+from lab.bench.figures import memory_mb
 from bench.offline import deployment_status, park, pod_on, replica_set_of, source_deployment
 from bench.scale.core import Figures
 from bench.scale.rounds import (
@@ -39,12 +39,12 @@ from splitter.core.actions import ApplyTwin
 from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Pool
-from splitter.demo.watching import ScaleLog, Watch
+from lab.demo.watching import ScaleLog, Watch
 from splitter.kube import parse, payloads
 from splitter.kube.parse.fields import instant
 from splitter.render import Renderer
-from splitter.sandbox import Api, Instant, PatchKind, Sandbox
-from splitter.sandbox.errors import SandboxError
+from lab.sandbox import Api, Instant, PatchKind, Sandbox
+from lab.sandbox.errors import SandboxError
 from splitter.settings import Settings
 
 Json = dict[str, Any]

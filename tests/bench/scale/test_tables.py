@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.crowd import must_be_loopback
+from lab.bench.crowd import must_be_loopback
 from bench.scale.core import limit
 from bench.scale.tables import growth, lines, markdown, memory, of_n_log_n
 

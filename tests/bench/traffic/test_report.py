@@ -5,10 +5,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench.traffic.report import Figures, markdown, misses, raw, svg
-from bench.traffic.stage import PLAIN, SPLITTER, N, Seen, Segment
-from splitter.sandbox import Between, Instant, Steps, Timeline
-from splitter.sandbox.real.traffic import Failure, Requests, Second
+from lab.bench.traffic.report import Figures, markdown, misses, raw, svg
+from lab.bench.traffic.stage import PLAIN, SPLITTER, N, Seen, Segment
+from lab.sandbox import Between, Instant, Steps, Timeline
+from lab.sandbox.real.traffic import Failure, Requests, Second
 
 BEGAN = Instant(100.0, 1000.0)
 ENDED = Instant(120.0, 1020.0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from splitter.sandbox import Api
+from lab.sandbox import Api
 
 
 def api_of(kubeconfig: Path) -> Api:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
-from splitter.sandbox import Sandbox
-from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.waiting import wait_until
+from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop, manifest
+from lab.sandbox import Sandbox
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.waiting import wait_until
 
 
 def steadily(holds: Callable[[], object]) -> bool:

@@ -26,8 +26,8 @@ from e2e.support.own_account import (
     twin_of,
     written_by,
 )
-from e2e.support.shop import JsonObject, manifest
-from splitter.sandbox import PatchKind
+from lab.fixtures.shop import JsonObject, manifest
+from lab.sandbox import PatchKind
 
 CREATES_TWINS = "creates twins only"
 DELETES_TWINS = "deletes twins only"

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from e2e.support.shop import JsonObject, Shop
-from splitter.sandbox.errors import ApiError
+from lab.fixtures.shop import JsonObject, Shop
+from lab.sandbox.errors import ApiError
 
 # As Velero restores them: pods first, so that a controller adopts them; the others by their names.
 KINDS = (

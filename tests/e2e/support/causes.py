@@ -1,9 +1,9 @@
 """Replicas that do not run, for another reason than missing nodes: what is said of them, and what ends it."""
 
-from e2e.support.controller import SHORT
+from lab.fixtures.controller import SHORT
 from e2e.support.refusals import condition
-from e2e.support.shop import Shop, manifest
-from splitter.sandbox.instants import Instant
+from lab.fixtures.shop import Shop, manifest
+from lab.sandbox.instants import Instant
 
 GRACE_S = float(SHORT["GRACE_S"])
 BARE_REPLICA_SET = {**manifest("bare", 0), "kind": "ReplicaSet"}

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from splitter.sandbox.api import Api
-from splitter.sandbox.following import Follower
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.karpenter import NODE_CLAIMS, POOL_LABEL
+from lab.sandbox.api import Api
+from lab.sandbox.following import Follower
+from lab.sandbox.instants import Instant
+from lab.sandbox.karpenter import NODE_CLAIMS, POOL_LABEL
 
 JsonObject = dict[str, Any]
 Facts = Callable[[JsonObject], Iterator[str]]

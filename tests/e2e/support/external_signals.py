@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from splitter.sandbox import Sandbox
+from lab.sandbox import Sandbox
 
 EVENTS = "/api/v1/namespaces/default/events"
 STATUS = "/api/v1/namespaces/kube-system/configmaps"

@@ -1,6 +1,6 @@
 """Starts `splitter run` in which a look at a workload of one namespace does not end, as a long computation.
 
-`e2e.support.controller` starts this file instead of `-m splitter`. It changes nothing else of splitter.
+`lab.fixtures.controller` starts this file instead of `-m splitter`. It changes nothing else of splitter.
 """
 
 import os

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.support.shop import DEADLINE_S, JsonObject
+from lab.fixtures.shop import DEADLINE_S, JsonObject
 from e2e.support.terminal import Answer, Terminal
 from splitter.bundled import bundled_path
-from splitter.sandbox import Sandbox, build
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Sandbox, build
+from lab.sandbox.waiting import wait_until
 
 CHART = bundled_path("manifests/helm/splitter")
 RELEASE, NAMESPACE = "splitter", "splitter-system"

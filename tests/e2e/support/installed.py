@@ -10,10 +10,10 @@ from pathlib import Path
 
 import yaml
 
-from e2e.support.controller import SHORT, Controller
-from e2e.support.shop import DEADLINE_S, JsonObject
-from splitter.sandbox import Sandbox
-from splitter.sandbox.waiting import wait_until
+from lab.fixtures.controller import SHORT, Controller
+from lab.fixtures.shop import DEADLINE_S, JsonObject
+from lab.sandbox import Sandbox
+from lab.sandbox.waiting import wait_until
 
 NAMESPACE = "splitter-system"
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from e2e.support.controller import Controller
-from e2e.support.gateway import Gateway, Write, never
-from e2e.support.shop import Shop, Watched
-from splitter.sandbox.instants import Instant
-from splitter.sandbox.timeline import Timeline
+from lab.fixtures.controller import Controller
+from lab.fixtures.gateway import Gateway, Write, never
+from lab.fixtures.shop import Shop, Watched
+from lab.sandbox.instants import Instant
+from lab.sandbox.timeline import Timeline
 
 # There may be a start after each of some dozens of writes on a busy machine.
 DEADLINE_S = 180.0

@@ -16,14 +16,14 @@ import pytest
 
 from e2e.support.account import api_of
 from e2e.support.admission import steadily
-from e2e.support.controller import Controller
-from e2e.support.namespaces import open_shop
-from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
+from lab.fixtures.controller import Controller
+from lab.fixtures.namespaces import open_shop
+from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop, manifest
 from splitter.core.desired.manifest import mapping_at, mappings
 from splitter.core.desired.placeholder import idle_pod
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
-from splitter.sandbox import Api, ApiError, PatchKind, Sandbox
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox import Api, ApiError, PatchKind, Sandbox
+from lab.sandbox.waiting import wait_until
 
 POLICY = "splitter-own-account"
 _RULES = ReservationRules(NodePresets((), ()), "i")

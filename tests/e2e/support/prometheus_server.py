@@ -15,9 +15,9 @@ import yaml
 
 from monitoring.expressions import MONITORING
 from monitoring.prometheus import tool
-from splitter.sandbox.ports import LOOPBACK, HeldPorts
-from splitter.sandbox.processes import Child, Nursery
-from splitter.sandbox.waiting import wait_until
+from lab.sandbox.ports import LOOPBACK, HeldPorts
+from lab.sandbox.processes import Child, Nursery
+from lab.sandbox.waiting import wait_until
 
 FASTER = 60
 _UNITS_S = {"s": 1, "m": 60, "h": 3600}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from e2e.support.shop import Shop
+from lab.fixtures.shop import Shop
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS = 3

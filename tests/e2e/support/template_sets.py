@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from e2e.support.shop import JsonObject, Shop
+from lab.fixtures.shop import JsonObject, Shop
 from splitter.bundled import bundled_path
 
 HOME = "splitter-system"

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from e2e.support.controller import ROOT, environment
-from e2e.support.shop import DEADLINE_S
-from e2e.support.warm import Warm
+from lab.fixtures.controller import ROOT, environment
+from lab.fixtures.shop import DEADLINE_S
+from lab.fixtures.warm import Warm
 
 # Whoever starts the tests in the background has Ctrl-C ignored for all that they start.
 _ON_A_TERMINAL = (

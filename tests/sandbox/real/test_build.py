@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import SandboxError, debian
-from splitter.sandbox.preflight import GIB, Report, check
-from splitter.sandbox.processes import Nursery
-from splitter.sandbox.real import build, world
+from lab.sandbox import SandboxError, debian
+from lab.sandbox.preflight import GIB, Report, check
+from lab.sandbox.processes import Nursery
+from lab.sandbox.real import build, world
 
 TOOLS = ("unshare", "nsenter", "mount", "ip", "sh")
 

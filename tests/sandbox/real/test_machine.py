@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox.real import images
-from splitter.sandbox.real.machine import MOST, Machine
-from splitter.sandbox.real.world import GATEWAY, PODS, PREFIX
+from lab.sandbox.real import images
+from lab.sandbox.real.machine import MOST, Machine
+from lab.sandbox.real.world import GATEWAY, PODS, PREFIX
 
 SPOT = {"key": "spot", "value": "true", "effect": "NoSchedule"}
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from splitter.sandbox.real.traffic import Failure, read
+from lab.sandbox.real.traffic import Failure, read
 
 SUM = json.dumps({"sum": 5, "failed": 1, "took_s": 1.0})
 LOST = {
