@@ -109,11 +109,11 @@ endef
 
 .PHONY: preflight
 preflight: $(READY) ## Say what the tests need and is missing: Go, network, disk, memory
-	@$(BIN)/python -m lab.sandbox check --helm --real-nodes --at-once $(WORKERS)
+	@$(BIN)/python -m lab sandbox check --helm --real-nodes --at-once $(WORKERS)
 
 .PHONY: programs
 programs: $(READY) ## Build what the tests run, once: Kubernetes, KWOK, Helm, real nodes (11 minutes on 2 cores)
-	@$(BIN)/python -m lab.sandbox build --real-nodes --helm >/dev/null
+	@$(BIN)/python -m lab sandbox build --real-nodes --helm >/dev/null
 
 .PHONY: lint
 lint: $(READY) ## Style: ruff, all rules
@@ -166,7 +166,7 @@ lives: $(READY) ## 20,000 random lives of a Deployment, and of a StatefulSet (an
 
 .PHONY: chart
 chart: $(READY) ## Lint the Helm chart and package it into dist/ (Helm is built on the first run: 3 minutes)
-	@helm=$$($(BIN)/python -m lab.sandbox build --helm | tail -1)/helm; \
+	@helm=$$($(BIN)/python -m lab sandbox build --helm | tail -1)/helm; \
 	$$helm lint --strict manifests/helm/splitter && $$helm package --destination dist manifests/helm/splitter
 
 .PHONY: release
@@ -194,19 +194,19 @@ scale: $(READY) ## 100, 300 and 1,000 workloads beside a client that decides not
 
 .PHONY: chaos
 chaos: $(READY) ## Faults between splitter and the API server, in a world that does not keep still (CHAOS="--help")
-	PYTHONPATH=tests $(BIN)/python -m lab.chaos $(CHAOS)
+	$(BIN)/python -m lab chaos $(CHAOS)
 
 .PHONY: soak
 soak: $(READY) ## A day of deploys, scaling, policies and a real spot trace in 20 minutes; nothing may grow (SOAK="--help")
-	PYTHONPATH=tests $(BIN)/python -m lab.soak $(SOAK)
+	$(BIN)/python -m lab soak $(SOAK)
 
 .PHONY: compatibility
 compatibility: $(READY) ## Tests with each Kubernetes and each Python that are promised (an hour; ALL=1: hours)
-	PYTHONPATH=.:tests $(BIN)/python -m lab.compatibility $(if $(ALL),--all) $(COMPATIBILITY)
+	$(BIN)/python -m lab compatibility $(if $(ALL),--all) $(COMPATIBILITY)
 
 .PHONY: upgrade
 upgrade: $(READY) ## From another version to this one and back, with its own code (FROM=CHECKOUT)
-	PYTHONPATH=.:tests $(BIN)/python -m lab.upgrade "$(FROM)"
+	$(BIN)/python -m lab upgrade "$(FROM)"
 
 .PHONY: replay
 replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulator's prediction (REPLAY="--help")
@@ -214,11 +214,11 @@ replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulato
 
 .PHONY: compare
 compare: $(READY) ## Let splitter and plain Deployments lose their spot nodes side by side (COMPARE="--help" for options)
-	PYTHONPATH=tests $(BIN)/python -m lab.bench.compare $(COMPARE)
+	$(BIN)/python -m lab compare $(COMPARE)
 
 .PHONY: traffic
 traffic: $(READY) ## Count failed requests on real nodes, beside a plain Deployment; 8 minutes (TRAFFIC="--help" for options)
-	PYTHONPATH=tests $(BIN)/python -m lab.bench.traffic $(TRAFFIC)
+	$(BIN)/python -m lab traffic $(TRAFFIC)
 
 .PHONY: pictures
 pictures: $(READY) ## Write the pictures of the page anew, into docs/assets (needs chromium and chromedriver)
@@ -241,15 +241,15 @@ format: $(READY) ## Let ruff mend what it can
 
 .PHONY: sandbox
 sandbox: $(READY) ## Run the control plane of demo and tests until Ctrl-C (SANDBOX="--help" for options)
-	$(BIN)/python -m lab.sandbox $(SANDBOX)
+	$(BIN)/python -m lab sandbox $(SANDBOX)
 
 .PHONY: demo
 demo: $(READY) ## A split application survives the loss of all spot nodes, in 2 minutes (DEMO="--help" for options)
-	$(BIN)/splitter demo $(DEMO)
+	$(BIN)/python -m lab demo $(DEMO)
 
 .PHONY: recording
 recording: $(READY) ## Run the demo and draw it for the README (docs/assets/demo.svg), in 2 minutes
-	$(BIN)/splitter demo --recording docs/assets/demo.svg
+	$(BIN)/python -m lab demo --recording docs/assets/demo.svg
 
 .PHONY: clean
 clean: ## Remove what can be made again, but not the sandbox's cache

@@ -22,7 +22,8 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from lab.fixtures.controller import ROOT, environment
+from lab.checkout import ROOT
+from lab.fixtures.controller import environment
 from listening import Listening
 from splitter.cli import main
 

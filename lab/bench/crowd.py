@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from splitter.bundled import bundled_path
+from lab.checkout import MANIFESTS
 from lab.demo.controller import Controller
 from lab.demo.watching import ScaleLog, Watch
 from lab.sandbox import Instant, Sandbox
@@ -201,7 +201,7 @@ def _is_address(host: str) -> bool:
 def installed(sandbox: Sandbox) -> None:
     """Install what splitter needs, and make the namespace of the workloads."""
     for name in ("crd.yaml", "rbac.yaml"):
-        sandbox.kubectl("apply", "-f", str(bundled_path(f"manifests/{name}")))
+        sandbox.kubectl("apply", "-f", str(MANIFESTS / name))
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/splits.splitter.io")
     sandbox.kubectl("create", "namespace", NAMESPACE)
     account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"

@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 
 from lab.bench.crowd import must_be_loopback
 from lab.bench.figures import machine, write
+from lab.checkout import BENCHMARKS
 from lab.fixtures.controller import SHORT, Controller, install
 from lab.fixtures.namespaces import open_shop
 from lab.fixtures.shop import Shop, Watched, manifest
 from lab.sandbox import Between, Instant, Sandbox
 
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks"
 MODES = ("one-at-a-time", "surge-first")
 DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s")
 MACHINES = 4
@@ -146,7 +146,9 @@ def published(title: str, rounds: Sequence[Round]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the scenes, print a row each, and write all rounds down; return the exit code."""
-    parser = argparse.ArgumentParser(prog="lab.bench.drains", description="What drains cost a split workload.")
+    parser = argparse.ArgumentParser(
+        prog="lab.bench.drains", description="What drains cost a split workload."
+    )
     parser.add_argument("--karpenter", action="store_true", help="its interruptions instead of kubectl drain")
     parser.add_argument("--rounds", type=int, default=20)
     chosen = parser.parse_args(arguments)
@@ -167,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             controller.end()
     name = "drains-karpenter.json" if chosen.karpenter else "drains.json"
-    write(RESULTS / name, {"machine": machine(), "rounds": values})
+    write(BENCHMARKS / name, {"machine": machine(), "rounds": values})
     return 0
 
 

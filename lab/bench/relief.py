@@ -22,17 +22,16 @@ from tempfile import TemporaryDirectory
 
 from lab.bench.crowd import must_be_loopback
 from lab.bench.figures import machine, write
+from lab.checkout import BENCHMARKS, MANIFESTS
 from lab.fixtures.controller import SHORT, Controller, install
 from lab.fixtures.descheduler import descheduling
 from lab.fixtures.metrics_api import MetricsApi
 from lab.fixtures.namespaces import Watching, open_shop
 from lab.fixtures.shop import Shop, manifest
-from splitter.bundled import bundled_path
 from lab.sandbox import Between, Instant, Sandbox, build
 from lab.sandbox.timeline import Timeline
 from lab.sandbox.waiting import wait_until
 
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks"
 MACHINES, CPU_M, WORKLOADS, REPLICAS, PILED = 12, 8000, 8, 10, 4
 # Half of the workloads use three times as much as the others: 480 m on average, 7,680 m of 8,000 where piled.
 USES_M = (720, 240)
@@ -163,7 +162,7 @@ def played(shop: Shop, pace: Pace, relieving: AbstractContextManager[object]) ->
 def by_splitter(sandbox: Sandbox, home: Path, pace: Pace, *, real: bool) -> dict[str, object]:
     """Have splitter relieve the machines of workloads that are split."""
     account = install(sandbox)
-    sandbox.kubectl("apply", "-f", str(bundled_path("manifests/relief.yaml")))
+    sandbox.kubectl("apply", "-f", str(MANIFESTS / "relief.yaml"))
     looks = {"RELIEF_INTERVAL_S": str(pace.interval_s), "RELIEF_CYCLE_S": str(pace.cycle_s)}
     controller = Controller(account, home, {**SHORT, **looks}, cold=True)
     with measured(sandbox, real=real), ExitStack() as stack:
@@ -386,7 +385,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     way = parser.parse_args(arguments).way or "relief"
     figures = WAYS[way]()
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    write(RESULTS / f"{way}.json", {"machine": machine(), **figures})
+    write(BENCHMARKS / f"{way}.json", {"machine": machine(), **figures})
     return 0
 
 

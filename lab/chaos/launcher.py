@@ -9,6 +9,7 @@ changes nothing else of splitter.
 import asyncio
 import importlib
 import os
+import runpy
 import sys
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -51,16 +52,13 @@ def main() -> None:
         importlib.import_module(name).datetime = SetClock  # type: ignore[attr-defined]
     _count_tasks()
     sys.argv[1:] = ["run"]
-    from splitter.cli import main as splitter  # noqa: PLC0415 (after the clock was set)
-
-    splitter()
+    runpy.run_module("splitter", run_name="__main__")
 
 
 def _count_tasks() -> None:
-    from prometheus_client import Gauge  # noqa: PLC0415 (as above)
+    from prometheus_client import Gauge  # noqa: PLC0415 (after the clock was set)
 
-    from splitter import operator  # noqa: PLC0415 (as above)
-
+    operator: Any = importlib.import_module("splitter.operator")
     runs = operator.run
 
     async def run(settings: Any) -> None:  # noqa: ANN401 (whatever it takes)

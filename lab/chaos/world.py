@@ -18,16 +18,16 @@ from lab.chaos.proxy import FaultProxy
 from lab.chaos.schedule import EMERGENCIES, MACHINES_GO, Entry, Event
 from lab.chaos.storm import Storm
 from lab.chaos.workload import NEVER, SOON, TEMPLATE_SET, Deployed, Part
+from lab.checkout import MANIFESTS, ROOT
 from lab.fixtures.controller import Controller
 from lab.fixtures.nodes import is_hurt
 from lab.fixtures.shop import POOL
-from splitter.bundled import bundled_path
 from lab.sandbox import Notice, Sandbox, SandboxError
 from lab.sandbox.nodes import NODES
 
 CRD = "splits.splitter.io"
 HOME = "splitter-system"
-_TEMPLATES = bundled_path("templates") / "default" / "deployment"
+_TEMPLATES = ROOT / "templates" / "default" / "deployment"
 _SCHEDULER = "kube-scheduler"
 _STOPPED = {
     Event.MANAGER_STOPS: "kube-controller-manager",
@@ -287,7 +287,7 @@ class World:
             face.shop.kubectl(*arguments)
 
     def _apply_crd(self) -> None:
-        self.sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / "crd.yaml"))
+        self.sandbox.kubectl("apply", "-f", str(MANIFESTS / "crd.yaml"))
         self.sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{CRD}")
 
     # --- processes --------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from lab.checkout import ROOT
 from lab.compatibility.results import FILE, KUBERNETES, PYTHON, Run, load, save
-from lab.fixtures.controller import ROOT
 from lab.sandbox.build import cache_directory
 from lab.sandbox.versions import VARIABLE
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lab.fixtures.controller import ROOT
+from lab.checkout import ROOT
 from lab.sandbox.versions import PINNED
 
 FILE = ROOT / "benchmarks" / "compatibility.json"

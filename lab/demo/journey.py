@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from lab.demo.money import has_saved, would_save
+from lab.demo.money import has_saved, saves
 from lab.demo.options import DemoOptions
 from lab.demo.promises import Expected, Judged, Step, judge
 from lab.demo.recording import Recording, draw
@@ -108,7 +108,6 @@ class Journey:
         stage = self._stage
         with self._step("take over", "Take over: one label each, and annotations for some") as draft:
             draft.capacity_probe = True
-            stage.screen.tell(would_save(stage.replicas, stage.policies))
             for name, policy in stage.policies.items():
                 if policy:
                     written = [f"{key}={value}" for key, value in policy.items()]
@@ -116,6 +115,7 @@ class Journey:
             self._expected = {name: stage.portrait(name) for name in stage.replicas}
             stage.kubectl("label", "deployment", "--all", f"{_LABEL}=enabled", "-n", NAMESPACE)
             self._settle()
+            stage.screen.tell(saves(stage.statuses()))
 
     def _scale(self) -> None:
         stage = self._stage
@@ -166,7 +166,7 @@ class Journey:
     def _give_one_back(self) -> None:
         with self._step("give back", f"Give {_FIRST_BACK} back: its label is removed") as draft:
             # What was counted goes with the Splits.
-            self._stage.screen.good(has_saved(self._stage.splits.objects.values(), datetime.now(UTC)))
+            self._stage.screen.good(has_saved(self._stage.statuses(), datetime.now(UTC)))
             self._give_back([_FIRST_BACK], draft)
 
     def _give_all_back(self) -> None:
@@ -211,7 +211,7 @@ class Journey:
 
         def settled() -> bool:
             return all(map(self._stage.steady, self._stage.replicas)) and all(
-                self._stage.on_spot(name, available=True) == self._stage.status(name).spot.wanted
+                self._stage.on_spot(name, available=True) == self._stage.status(name)["spot"]["wanted"]
                 for name in self._stage.replicas
             )
 

@@ -1,6 +1,6 @@
 """What a person may choose about the demo, and the settings of splitter that follow from it.
 
-`cli.demo` fills it in, `journey` prints and obeys it. Every waiting time of splitter is made shorter, or
+`__main__` fills it in, `journey` prints and obeys it. Every waiting time of splitter is made shorter, or
 the demo would take an hour; nothing else about splitter is different from production.
 """
 

@@ -74,7 +74,7 @@ def draw(frames: Sequence[Frame]) -> str:
     )
     drawn = [
         f'<svg xmlns="{_NAMESPACE}" viewBox="0 0 {width} {height}" xml:space="preserve" role="img">',
-        "<title>A run of splitter demo, one frame for each step</title>",
+        "<title>A run of the demo, one frame for each step</title>",
         f"<style>{_STYLE}{moves}</style>",
         f'<rect width="{width}" height="{height}" rx="8" fill="#10191f"/>',
     ]

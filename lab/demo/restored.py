@@ -10,13 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from splitter.core.labels_annotations import OWN_ANNOTATIONS, PREFIX
-
 JsonObject = dict[str, Any]
 
 # Counted up by the Deployment controller with each template, not by anybody who was asked to keep it.
 _CONTROLLERS_OWN = frozenset({"deployment.kubernetes.io/revision"})
 _SHOWN = 40
+# Of splitter's keys those that a user never writes; `test_restored` holds them against splitter's own list.
+PREFIX = "splitter.io/"
+OWN_ANNOTATIONS = frozenset(
+    PREFIX + name for name in ("taken-over", "replicas", "rendered-hash", "made-of", "source", "retried")
+)
 
 
 @dataclass(frozen=True, slots=True)

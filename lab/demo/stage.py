@@ -14,9 +14,7 @@ from typing import Any, Self
 
 import yaml
 
-from splitter.bundled import bundled_path
-from splitter.core.reasons import State
-from splitter.core.split_status import SplitStatus
+from lab.checkout import MANIFESTS, ROOT
 from lab.demo.controller import Controller
 from lab.demo.options import DemoOptions
 from lab.demo.page import served_page
@@ -106,7 +104,7 @@ class Stage:
 
     def _install(self) -> None:
         for name in ("crd.yaml", "rbac.yaml"):
-            path = bundled_path(f"manifests/{name}")
+            path = MANIFESTS / name
             self.kubectl("apply", "-f", str(path), shown=f"apply -f manifests/{name}")
         self.kubectl("wait", "--for=condition=Established", "--timeout=30s", *_CRDS)
 
@@ -115,7 +113,7 @@ class Stage:
         account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
         self.until(lambda: self.sandbox.api.find(account) is not None, "the service account", _START_S)
         self._look_on()
-        folder = bundled_path("examples/shop")
+        folder = ROOT / "examples" / "shop"
         if self.options.traffic:
             self._apply_for_real_nodes(folder)
         else:
@@ -226,19 +224,24 @@ class Stage:
         counted = timeline.available if available else timeline.total_without_terminating
         return counted.at(at or timeline.whole.end)
 
-    def status(self, name: str) -> SplitStatus:
-        """Return the status of a workload's Split; its state is empty when there is none."""
-        return SplitStatus.from_json(self.splits.objects.get(name, {}).get("status"))
+    def status(self, name: str) -> JsonObject:
+        """Return the status of a workload's Split; empty when there is none."""
+        status: JsonObject = self.splits.objects.get(name, {}).get("status", {})
+        return status
+
+    def statuses(self) -> list[JsonObject]:
+        """Return the status of each Split that has one."""
+        return [raw["status"] for raw in self.splits.objects.values() if "status" in raw]
 
     def steady(self, name: str) -> bool:
         """Say whether splitter calls a workload at rest, for its present spec, and its pods agree."""
         status = self.status(name)
         source = self.deployments.objects.get(name, {}).get("metadata", {})
         return (
-            status.state == State.STEADY
-            and status.source_generation == source.get("generation")
-            and status.cover == 0
-            and status.ready == self.replicas[name]
+            status.get("state") == "Steady"
+            and status["sourceGeneration"] == source.get("generation")
+            and status["cover"] == 0
+            and status["ready"] == self.replicas[name]
             and self.at_rest(name)
         )
 
@@ -272,14 +275,15 @@ class Stage:
 
     def _row(self, name: str, count: int) -> Row:
         status = self.status(name)
-        if not status.state:
+        if not status:
             deployment = self.deployments.objects.get(name, {})
             ready = deployment.get("status", {}).get("availableReplicas", 0)
             return (name, str(count), "", "", str(ready), "not split", "")
-        pools = (f"{pool.ready}/{pool.spec}" for pool in (status.on_demand, status.spot))
-        return (name, str(status.desired), *pools, str(status.ready), status.state, status.reason)
+        pools = (f"{pool['ready']}/{pool['spec']}" for pool in (status["onDemand"], status["spot"]))
+        ready, state = str(status["ready"]), status["state"]
+        return (name, str(status["desired"]), *pools, ready, state, status["reason"])
 
-    def _event(self, _at: Instant, raw: JsonObject, deleted: bool) -> None:  # noqa: FBT001 - a Watch calls it
+    def _event(self, _at: Instant, raw: JsonObject, deleted: bool) -> None:
         if deleted or raw.get("reportingController") != _SPEAKER:
             return
         self.screen.decision(raw["regarding"]["name"], raw.get("reason", ""), raw.get("note", ""))

@@ -62,7 +62,7 @@ class ScaleLog:
         self._replicas: dict[str, int] = {}
         self._writes: list[ReplicasWritten] = []
 
-    def see(self, at: Instant, raw: JsonObject, deleted: bool) -> None:  # noqa: FBT001 - a Watch calls it
+    def see(self, at: Instant, raw: JsonObject, deleted: bool) -> None:
         """Take one change of one Deployment."""
         name, replicas = raw["metadata"]["name"], int(raw["spec"].get("replicas", 1))
         with self._lock:

@@ -48,9 +48,7 @@ def parse_nodes(text: str) -> dict[Pool, int]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build, check, or run a sandbox until Ctrl-C or SIGTERM; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.sandbox", description="A control plane on loopback."
-    )
+    parser = argparse.ArgumentParser(prog="python -m lab.sandbox", description="A control plane on loopback.")
     parser.add_argument("action", nargs="?", choices=("run", "build", "check"), default="run")
     parser.add_argument(
         "--nodes",

@@ -16,7 +16,7 @@ class Asked:
     def __init__(self) -> None:
         self._changes: list[tuple[float, str, int]] = []
 
-    def see(self, at: Instant, raw: dict[str, Any], deleted: bool) -> None:  # noqa: FBT001 - a Watch calls it
+    def see(self, at: Instant, raw: dict[str, Any], deleted: bool) -> None:
         """Take one change."""
         replicas = 0 if deleted else raw["spec"]["replicas"]
         self._changes.append((at.monotonic_s, raw["metadata"]["name"], replicas))

@@ -12,14 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab.chaos.workload import PLAYED
+from lab.checkout import ROOT
+from lab.sandbox import SandboxError
 from lab.soak.day import HOUR_S, hour
 from lab.soak.flat import TooShortError
 from lab.soak.report import line_of, table
 from lab.soak.suite import Hour, Soak
-from lab.sandbox import SandboxError
-from splitter.simulate.trace import Trace, read_trace
+from lab.traces import Trace, read_trace
 
-TRACE = Path(__file__).parents[1] / "simulate" / "traces" / "bamboo-g4dn.csv"
+TRACE = ROOT / "tests" / "simulate" / "traces" / "bamboo-g4dn.csv"
 LEAST_MINUTES = 3.0
 """Of less nothing can be said."""
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lab.fixtures.shop import CAPACITY
-from splitter.core.split_status.usage import Amounts, Use
 from lab.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
 from lab.sandbox.timeline import Between
+from lab.splits import ON_DEMAND, SPOT
 
-USES = {"on-demand": Use.ON_DEMAND, "spot": Use.SPOT}
+USES = {"on-demand": ON_DEMAND, "spot": SPOT}
 NEAR = 0.02
 """The part of a bill by which what is counted may differ from it."""
 _ENDED = ("Succeeded", "Failed")
@@ -25,7 +25,7 @@ class Billed:
     """Replica-seconds of one workload on one pool."""
 
     namespace: str
-    use: Use
+    use: str
     bill_s: float
     counted_s: float
 
@@ -42,14 +42,14 @@ class Billed:
         return abs(self.off) <= NEAR
 
 
-def bill(recording: Recording, namespace: str, between: Between) -> dict[Use, float]:
+def bill(recording: Recording, namespace: str, between: Between) -> dict[str, float]:
     """Return the replica-seconds that all pods of a namespace have cost by pool within a stretch of time."""
     pods: dict[str, PodSeen] = {}
     nodes: dict[str, NodeSeen] = {}
-    used: Counter[Use] = Counter()
+    used: Counter[str] = Counter()
     begin_s, end_s = between.start.monotonic_s, between.end.monotonic_s
     now_s = begin_s
-    seconds: dict[Use, float] = dict.fromkeys(USES.values(), 0.0)
+    seconds: dict[str, float] = dict.fromkeys(USES.values(), 0.0)
     for change in recording.changes:
         at_s = min(max(change.at.monotonic_s, begin_s), end_s)
         seconds = {use: total + used[use] * (at_s - now_s) for use, total in seconds.items()}
@@ -69,7 +69,9 @@ def bill(recording: Recording, namespace: str, between: Between) -> dict[Use, fl
     return {use: total + used[use] * (end_s - now_s) for use, total in seconds.items()}
 
 
-def beside(namespace: str, billed: Mapping[Use, float], before: Amounts, after: Amounts) -> list[Billed]:
+def beside(
+    namespace: str, billed: Mapping[str, float], before: Mapping[str, float], after: Mapping[str, float]
+) -> list[Billed]:
     """Return each pool's bill beside what a Split counted at both ends."""
-    counted = {use: after[use].replicas - before[use].replicas for use in billed}
+    counted = {use: after[use] - before[use] for use in billed}
     return [Billed(namespace, use, billed[use], counted[use]) for use in billed]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from splitter.simulate.trace import Trace
+from lab.traces import Trace
 
 HOURS = 24
 HOUR_S = 50.0

@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lab.chaos.launcher import TASKS_METRIC
 from lab.chaos.world import Member
-from lab.soak.flat import Gauge, Sample
 from lab.sandbox import Instant
 from lab.sandbox.ports import LOOPBACK
+from lab.soak.flat import Gauge, Sample
 
 EVERY_S = 2.0
 _TIMEOUT_S = 5.0

@@ -1,30 +1,31 @@
 """Plays days on a sandbox of its own, hour by hour, and judges the promises of each hour by the recording.
 
 `__main__` and the short run of `make test-campaigns` call it. An hour: what `day` says happens, then all
-comes to rest within a bounded time. It never touches a cluster that it has not started itself: `lab.chaos.suite`
-starts it, and refuses any address that is not loopback.
+comes to rest within a bounded time. It never touches a cluster that it has not started itself:
+`lab.chaos.suite` starts it, and refuses any address that is not loopback.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from lab.chaos.judge import Verdict
 from lab.chaos.suite import Suite
 from lab.chaos.workload import Part
+from lab.sandbox import Instant, Recorder, SandboxError
+from lab.sandbox.timeline import Between
 from lab.soak.bill import Billed, beside, bill
 from lab.soak.day import FIRST_NODES, HOUR_S, Deed, What, hour
 from lab.soak.flat import Finding, Gauge, judge
 from lab.soak.gauges import EVERY_S, Gauges
 from lab.soak.town import Town
-from splitter.core.split_status.usage import Amounts, Usage
-from lab.sandbox import Instant, Recorder, SandboxError
-from lab.sandbox.timeline import Between
-from splitter.simulate.trace import Trace
+from lab.splits import replica_seconds
+from lab.traces import Trace
 
 _LOOK_EVERY_S = 0.5
 _WORKERS = 16  # machines come in swarms, and each is waited for
@@ -137,12 +138,12 @@ class Soak:
         """Yield the whole log of each splitter."""
         return self._suite.logs()
 
-    def _counts(self) -> tuple[Instant, dict[str, Amounts]]:
+    def _counts(self) -> tuple[Instant, dict[str, dict[str, float]]]:
         """Return a moment, and what each Split tells of the use until then."""
-        kept = {part.cast.namespace: _usage(part) for part in self._suite.world.parts}
+        kept = {part: part.shop.status(part.face.split_name) for part in self._suite.world.parts}
         now = Instant.now()
         moment = datetime.fromtimestamp(now.wall_s, UTC)
-        return now, {namespace: usage.at(moment) for namespace, usage in kept.items()}
+        return now, {part.cast.namespace: _used(part, status, moment) for part, status in kept.items()}
 
     def _act(self, deeds: tuple[Deed, ...], since: Instant, faults: list[str]) -> int:
         """Do everything at its time; return how much could not be done."""
@@ -169,9 +170,9 @@ class Soak:
             self._never.wait(min(_LOOK_EVERY_S, left_s))
 
 
-def _usage(part: Part) -> Usage:
-    """Return what a Split tells, as anybody may read it. Raises SandboxError where it tells nothing."""
-    usage = Usage.from_json(part.shop.status(part.face.split_name).get("usage"))
-    if usage is None:
-        raise SandboxError(f"the Split of {part.cast.namespace} tells no usage")
-    return usage
+def _used(part: Part, status: Mapping[str, Any], moment: datetime) -> dict[str, float]:
+    """Return what a Split has counted by a moment. Raises SandboxError if it counts nothing."""
+    used = replica_seconds(status, moment)
+    if used is None:
+        raise SandboxError(f"the Split of {part.cast.namespace} says no usage")
+    return used

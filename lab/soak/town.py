@@ -7,9 +7,9 @@ each time, as clouds give them. What is taken is noted in the world before it go
 import threading
 
 from lab.chaos.world import HOME, Member, World
-from lab.soak.day import Deed, What, first_nodes
 from lab.sandbox import SandboxError
 from lab.sandbox.waiting import wait_until
+from lab.soak.day import Deed, What, first_nodes
 
 _COMES_S = _LEADS_S = 30.0
 _LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases/splitter"

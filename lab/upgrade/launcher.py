@@ -4,6 +4,7 @@
 """
 
 import os
+import runpy
 import sys
 
 FOLDER = "UPGRADE_FROM"
@@ -14,9 +15,7 @@ def main() -> None:
     sys.path[0] = os.environ["PYTHONPATH"] = os.environ[FOLDER]
     os.chdir(os.environ[FOLDER])  # where the processes that it starts look first
     sys.argv[1:] = ["run"]
-    from splitter.cli import main as splitter  # noqa: PLC0415 (of the folder that is first now)
-
-    splitter()
+    runpy.run_module("splitter", run_name="__main__")  # of the folder that is first now
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.fixtures.controller import ROOT, SHORT, Controller
+from lab import checkout
+from lab.fixtures.controller import SHORT, Controller
 from lab.fixtures.placed import PLACES
-from splitter.bundled import bundled_path
 from lab.sandbox import Sandbox
 from lab.sandbox.errors import ApiError
 from lab.sandbox.waiting import wait_until
@@ -50,7 +50,7 @@ class Version:
         return {name: value for name, value in SHORT.items() if name.lower() in known}
 
 
-NOW = Version("now", bundled_path("manifests"))
+NOW = Version("now", checkout.MANIFESTS)
 
 
 class Installation:
@@ -109,7 +109,7 @@ class Installation:
         account = self._sandbox.service_account_kubeconfig("splitter-system", "splitter")
         home = self._home / f"{len(self._logs)}-{version.name}"
         home.mkdir(parents=True)
-        launched_with = {FOLDER: str(version.code), "PYTHONPATH": str(version.code or ROOT)}
+        launched_with = {FOLDER: str(version.code), "PYTHONPATH": str(version.code or checkout.ROOT)}
         self._controller = Controller(
             account,
             home,

@@ -47,7 +47,7 @@ VERBS = {
     "render": Verb("render", "Render the twins of Deployments and StatefulSets as YAML."),
     "simulate": Verb("simulate", "Replay spot capacity against policies."),
     "admission": Verb("admission", "Print policies for the API server."),
-    "demo": Verb("demo", "Show an application that survives the loss of spot."),
+    "demo": Verb("demo", "Say how to run the demo."),
     "completion": Verb("completion", "Print the script that makes a shell complete verbs and names."),
     "run": Verb("run", "Run the controller until SIGTERM or Ctrl-C."),
 }

@@ -1,82 +1,14 @@
-"""`splitter demo`: an application survives a spot outage, in a control plane of its own.
+"""`splitter demo`: says where the demo is."""
 
-It reads the flags and hands them to `lab.demo`; exit code 1 when a promise was broken or the demo
-could not run, 130 after Ctrl-C.
-"""
-
-import sys
-from pathlib import Path
-
-import typer
-
-from splitter.cli.exits import Exit
-
-_REFUSED = (
-    "the demo takes spot nodes away, which it does in a sandbox of its own only, never in a cluster "
-    "of yours. Leave --kubeconfig out. To try splitter there, see the README, 'On your own cluster'."
-)
+from splitter.cli.exits import MendableError
 
 
-def demo(
-    notice_s: float = typer.Option(30, min=0, help="Seconds from the notice to the loss of the spot nodes."),
-    soak_s: float = typer.Option(
-        5, min=1, help="Seconds for which spot must be ready before on-demand is lowered."
-    ),
-    grace_s: float = typer.Option(
-        15, min=0, help="Seconds for which spot may be short before on-demand covers it."
-    ),
-    step_interval_s: float = typer.Option(3, min=0, help="Minimum seconds between two steps back to spot."),
-    fast_s: float = typer.Option(
-        3, min=0, help="Seconds a replica must be ready once spot has proven itself."
-    ),
-    release_s: float = typer.Option(
-        5, min=0, help="Seconds for which doomed replicas stay after they are covered."
-    ),
-    keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
-    dashboard: bool = typer.Option(
-        False, "--dashboard", help="Show the page of `splitter dashboard` while it runs."
-    ),
-    traffic: bool = typer.Option(
-        False, "--traffic", help="Run real containers, send them requests, and count those that fail."
-    ),
-    recording: Path | None = typer.Option(
-        None, dir_okay=False, writable=True, help="Write an animated picture of the run to this file (SVG)."
-    ),
-    kubeconfig: Path | None = typer.Option(
-        None, help="Not allowed: the demo always uses a cluster of its own."
-    ),
-) -> None:
-    """Show an application that survives the loss of spot.
+def demo() -> None:
+    """Say how to run the demo.
 
-    It takes 3 minutes, and needs no cluster.
+    It builds a control plane of its own, so it is part of a checkout of splitter and not of the command.
     """
-    if kubeconfig is not None:
-        raise typer.BadParameter(_REFUSED, param_hint="--kubeconfig")
-    if recording is not None and not recording.resolve().parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {recording.parent}", param_hint="--recording")
-    from lab.demo import DemoOptions, run_demo
-    from lab.demo.screen import make_console
-    from lab.sandbox import SandboxError
-
-    options = DemoOptions(
-        notice_s=notice_s,
-        soak_s=soak_s,
-        grace_s=grace_s,
-        step_interval_s=step_interval_s,
-        fast_s=fast_s,
-        release_s=release_s,
-        keep=keep,
-        dashboard=dashboard,
-        traffic=traffic,
-        recording=recording,
+    raise MendableError(
+        "the demo builds a control plane of its own, and is part of a checkout of splitter: run `make demo`"
+        " there"
     )
-    try:
-        kept = run_demo(options, make_console())
-    except SandboxError as fault:
-        sys.stderr.write(f"splitter demo: {fault}\n")
-        raise typer.Exit(Exit.MENDABLE) from None
-    except KeyboardInterrupt:
-        sys.stderr.write("\nsplitter demo: ended by Ctrl-C\n")
-        raise typer.Exit(Exit.INTERRUPTED) from None
-    if not kept:
-        raise typer.Exit(Exit.MENDABLE)

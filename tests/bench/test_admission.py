@@ -16,11 +16,11 @@ import pytest
 
 from lab.bench.figures import Percentiles, cpu_seconds, machine, show, write
 from lab.fixtures.shop import JsonObject, manifest
+from lab.sandbox import PatchKind, Sandbox
+from lab.sandbox.waiting import wait_until
 from splitter.bundled import bundled_path
 from splitter.core.placeable import runs
 from splitter.kube.placement_writer import placement
-from lab.sandbox import PatchKind, Sandbox
-from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.bench
 

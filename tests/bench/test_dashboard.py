@@ -21,9 +21,9 @@ import pytest
 import yaml
 from selenium.webdriver import Chrome
 
-from lab.bench.figures import machine, show
 from dashboard.browser import DESK, MISSING, chromium, looks_like, programs
 from dashboard.paper_cluster import PaperCluster, api_of, node, placed, split
+from lab.bench.figures import machine, show
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.dashboard.fleet import element_id
 

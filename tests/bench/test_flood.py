@@ -24,9 +24,9 @@ import yaml
 from lab.bench.bare import raises_after
 from lab.bench.crowd import ACCOUNT, NAMESPACE, SETTINGS, Crowd, Size, crowd
 from lab.bench.figures import Percentiles, machine, show_percentiles, write
-from lab.fixtures.controller import ROOT
-from splitter.bundled import bundled_path
+from lab.checkout import ROOT
 from lab.demo.controller import Controller
+from splitter.bundled import bundled_path
 
 pytestmark = pytest.mark.bench
 

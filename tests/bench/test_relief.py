@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from lab.bench.figures import machine, show
 from bench.offline import Run, node
+from lab.bench.figures import machine, show
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Pool

@@ -26,8 +26,8 @@ from lab.bench.crowd import (
     crowd,
 )
 from lab.bench.figures import cpu_seconds, machine, show, write
-from lab.fixtures.gateway import Gateway
 from lab.demo.controller import Controller
+from lab.fixtures.gateway import Gateway
 from lab.sandbox.instants import Instant
 from lab.sandbox.timeline import Between
 

@@ -10,12 +10,12 @@ import yaml
 from chart.rendered import Objects, objects
 from e2e.support.helm import CHART, RELEASE, Helm
 from lab.fixtures.shop import DEADLINE_S
+from lab.sandbox import build
 from release import artifacts
 from release.archives import gzipped, tar
 from release.scratch import ROOT
 from release.versions import current
 from splitter.bundled import bundled_path
-from lab.sandbox import build
 
 IMAGE = "registry.example/team/splitter"
 

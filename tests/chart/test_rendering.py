@@ -9,9 +9,9 @@ import yaml
 from chart.rendered import LABELS, Objects, objects, rendered
 from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, Helm
 from lab.fixtures.shop import DEADLINE_S
+from lab.sandbox import build
 from splitter import __version__
 from splitter.bundled import bundled_path
-from lab.sandbox import build
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.checkout import ROOT
 from lab.compatibility.__main__ import E2E, UNIT, counted
 from lab.compatibility.results import KUBERNETES, PAGE, PYTHON, Run, load, page, save, wanted
-from lab.fixtures.controller import ROOT
 
 REPORT = (
     """<testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="10"/></testsuites>"""

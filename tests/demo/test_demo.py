@@ -3,8 +3,8 @@
 import pytest
 from typer.testing import CliRunner
 
-from splitter.cli import app
 from lab.demo import DemoOptions
+from lab.demo.__main__ import app
 from splitter.settings.loading import load_settings
 
 
@@ -27,6 +27,6 @@ class TestCommandLine:
 
     def test_a_cluster_of_the_users_is_refused(self) -> None:
         """The demo takes nodes away."""
-        answer = CliRunner().invoke(app, ["demo", "--kubeconfig", "mine"])
+        answer = CliRunner().invoke(app, ["--kubeconfig", "mine"])
         assert answer.exit_code == 2
         assert "sandbox of its own" in answer.output

@@ -3,19 +3,22 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lab.demo.money import has_saved, saves
+from splitter.core.savings import ASSUMED_SPOT_PRICE
+from splitter.core.split_status import PoolCounts, SplitStatus
 from splitter.core.split_status.usage import Amount, Usage, Use
-from lab.demo.money import has_saved, would_save
 
 JsonObject = dict[str, Any]
 
 
 class TestMoney:
-    def test_what_the_labels_would_save(self) -> None:
-        """4 of 10 stay on on-demand by the policy, one of one goes to spot by default."""
-        policies = {"web": {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"}}
-        assert would_save({"web": 10, "api": 1}, policies) == (
-            "the labels would put 7 of 11 replicas on spot, and save 45%"
-            " (a replica on spot taken to cost 0.3 of one on on-demand)"
+    def test_what_the_labels_save(self) -> None:
+        """Of each workload that is split, what is to be on spot."""
+        web = SplitStatus(desired=10, spot=PoolCounts(spec=6)).to_json()
+        api = SplitStatus(desired=1, spot=PoolCounts(spec=1)).to_json()
+        assert saves([web, api]) == (
+            "the labels put 7 of 11 replicas on spot, and save 45%"
+            f" (a replica on spot taken to cost {ASSUMED_SPOT_PRICE} of one on on-demand)"
         )
 
     def test_what_was_saved(self) -> None:
@@ -23,10 +26,19 @@ class TestMoney:
         noon = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
         held = {Use.SPOT: Amount(6), Use.ON_DEMAND: Amount(5), Use.DESIRED: Amount(10)}
         usage = Usage(noon, noon, {}, held).to_json()
-        splits: list[JsonObject] = [{"status": {"usage": usage}}, {}, {"status": {"usage": 7}}]
-        reported = has_saved(splits, noon + timedelta(minutes=3))
+        statuses: list[JsonObject] = [{"usage": usage}, {}, {"usage": 7}]
+        reported = has_saved(statuses, noon + timedelta(minutes=3))
         assert reported.startswith("so far 55% of the replicas' time was on spot and 32% was saved")
+
+    def test_counts_as_splitter_does(self) -> None:
+        """A total, and what is held since, come to the same as in the code of splitter."""
+        noon = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+        later = noon + timedelta(hours=2)
+        usage = Usage(noon, noon, {}, {Use.SPOT: Amount(3), Use.ON_DEMAND: Amount(1), Use.DESIRED: Amount(4)})
+        usage = usage.holding({Use.ON_DEMAND: Amount(4), Use.DESIRED: Amount(4)}, noon + timedelta(hours=1))
+        assert usage.at(later)[Use.SPOT].replicas == 3 * 3600
+        assert has_saved([{"usage": usage.to_json()}], later).startswith("so far 38% of the replicas' time")
 
     def test_nothing_was_counted(self) -> None:
         """No share of nothing."""
-        assert has_saved([], datetime.now(UTC)).startswith("nothing was counted")
+        assert has_saved([], datetime.now(UTC)).startswith("no Split has counted anything")

@@ -1,7 +1,8 @@
 """What is compared when a workload was given back."""
 
 from demo.a_run import JsonObject, deployment
-from lab.demo.restored import Portrait, differences, traces, uncollected
+from lab.demo.restored import OWN_ANNOTATIONS, PREFIX, Portrait, differences, traces, uncollected
+from splitter.core import labels_annotations
 
 
 class TestRestored:
@@ -70,3 +71,9 @@ class TestRestored:
             owned("web-api-spot-c", "web-api-spot"),
         ]
         assert uncollected("web", left) == ["web-spot-b"]
+
+
+def test_knows_what_splitter_writes() -> None:
+    """Its list of splitter's own annotations is splitter's."""
+    assert set(labels_annotations.OWN_ANNOTATIONS) == OWN_ANNOTATIONS
+    assert labels_annotations.PREFIX == PREFIX

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from e2e.support.account import api_of
+from e2e.support.external_signals import Status
+from e2e.support.mortal import Mortal
+from e2e.support.terminal import Terminal
 from lab.fixtures.controller import SHORT, Controller, install
 from lab.fixtures.database import Database
-from e2e.support.external_signals import Status
 from lab.fixtures.gateway import Gateway
-from e2e.support.mortal import Mortal
 from lab.fixtures.namespaces import open_shop
 from lab.fixtures.nodes import is_hurt
 from lab.fixtures.shop import DEADLINE_S, Shop
 from lab.fixtures.stage import Stage, real_nodes, staged
-from e2e.support.terminal import Terminal
 from lab.sandbox import ApiError, Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.nodes import NODES

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from lab.fixtures.shop import JsonObject, Shop
 from lab.demo.watching import Watch
+from lab.fixtures.shop import JsonObject, Shop
 from lab.sandbox import Instant
 from lab.sandbox.fleet import Fleet
 

@@ -6,10 +6,10 @@ import pytest
 
 from lab.fixtures.namespaces import NAMESPACES
 from lab.fixtures.shop import DEADLINE_S
-from splitter.bundled import bundled_path
 from lab.sandbox import Sandbox
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.waiting import wait_until
+from splitter.bundled import bundled_path
 
 pytestmark = pytest.mark.e2e
 

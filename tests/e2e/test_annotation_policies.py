@@ -12,15 +12,15 @@ import pytest
 
 from e2e.support.admission import checked, steadily
 from lab.fixtures.shop import DEADLINE_S, JsonObject, manifest
+from lab.sandbox import ApiError, PatchKind, Sandbox
+from lab.sandbox.errors import SandboxError
+from lab.sandbox.waiting import wait_until
 from splitter.admission import annotation_policies
 from splitter.admission.annotations import FORMS
 from splitter.bundled import bundled_path
 from splitter.core.labels_annotations import OWN_ANNOTATIONS
 from splitter.core.labels_annotations.label import LabelState, source_label_state
 from splitter.core.labels_annotations.policy import USER_ANNOTATIONS, Policy, parse_policy
-from lab.sandbox import ApiError, PatchKind, Sandbox
-from lab.sandbox.errors import SandboxError
-from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

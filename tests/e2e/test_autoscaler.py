@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from lab.demo.watching import ScaleLog, Watch
 from lab.fixtures.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
 from lab.fixtures.shop import Shop
-from lab.demo.watching import ScaleLog, Watch
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.instants import Instant

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.fixtures.controller import ROOT
+from lab.checkout import ROOT
 from lab.fixtures.shop import Shop, Snapshot, Watched
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.instants import Instant

@@ -10,10 +10,10 @@ import yaml
 
 from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, UNINSTALL, Helm, UninstallJob
 from e2e.support.installed import running, settings, wait_available
+from e2e.support.terminal import Terminal, reported
 from lab.fixtures.namespaces import GOING_S, open_shop
 from lab.fixtures.planted import PLANTED
 from lab.fixtures.shop import DEADLINE_S, Shop
-from e2e.support.terminal import Terminal, reported
 from lab.sandbox import Sandbox
 from lab.sandbox.waiting import wait_until
 

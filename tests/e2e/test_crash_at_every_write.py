@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import pytest
 
-from lab.fixtures.gateway import Write
 from e2e.support.mortal import Dying, Life, Mortal, every
+from lab.fixtures.gateway import Write
 from lab.fixtures.shop import POOL, JsonObject, Shop, Snapshot, Watched
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.instants import Instant

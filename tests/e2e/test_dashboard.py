@@ -12,9 +12,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from dashboard.browser import MISSING, chromium, complaints, programs
-from lab.fixtures.controller import ROOT
-from lab.fixtures.shop import DEADLINE_S, Shop
 from e2e.support.terminal import Terminal
+from lab.checkout import ROOT
+from lab.fixtures.shop import DEADLINE_S, Shop
 from lab.sandbox import Notice, Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.waiting import wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.fixtures.controller import ROOT
+from lab.checkout import ROOT
 from lab.sandbox.build import cache_directory
 
 pytestmark = pytest.mark.e2e

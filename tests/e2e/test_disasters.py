@@ -7,9 +7,9 @@ import pytest
 from lab.fixtures.controller import Controller
 from lab.fixtures.namespaces import GOING_S, open_shop, wait_alone
 from lab.fixtures.shop import DEADLINE_S, Shop
-from splitter.bundled import bundled_path
 from lab.sandbox import Sandbox
 from lab.sandbox.waiting import wait_until
+from splitter.bundled import bundled_path
 
 pytestmark = pytest.mark.e2e
 

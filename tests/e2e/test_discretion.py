@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.admission import forbidden
+from e2e.support.template_sets import PODS, SPOT, TemplateSet
 from lab.fixtures.controller import Controller
 from lab.fixtures.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE
 from lab.fixtures.shop import JsonObject, Shop, manifest
-from e2e.support.template_sets import PODS, SPOT, TemplateSet
 
 pytestmark = pytest.mark.e2e
 

@@ -12,8 +12,8 @@ import pytest
 
 from e2e.support.admission import forbidden
 from e2e.support.causes import BARE_REPLICA_SET, quota_used
-from lab.fixtures.controller import Controller
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
+from lab.fixtures.controller import Controller
 from lab.fixtures.shop import BY_ITSELF_S, DEADLINE_S, JsonObject, Shop, manifest
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.waiting import wait_until

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from lab.fixtures.controller import Controller
 from e2e.support.external_signals import Say, Status
+from lab.fixtures.controller import Controller
 from lab.fixtures.shop import Shop, manifest
-from splitter.bundled import bundled_path
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
+from splitter.bundled import bundled_path
 
 pytestmark = pytest.mark.e2e
 

@@ -15,11 +15,11 @@ from e2e.support import held_up
 from lab.fixtures.controller import SHORT, Controller
 from lab.fixtures.namespaces import open_shop
 from lab.fixtures.shop import Shop
-from splitter.kube.held_up import ANNOTATION
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.ports import HeldPorts
 from lab.sandbox.waiting import wait_until
+from splitter.kube.held_up import ANNOTATION
 
 pytestmark = pytest.mark.e2e
 

@@ -8,13 +8,13 @@ import pytest
 
 from e2e.support.admission import checked, steadily
 from e2e.support.installed import NAMESPACE, pod_template, running, settings, wait_available
+from e2e.support.terminal import Terminal, reported
 from lab.fixtures.namespaces import open_shop
 from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop, manifest
-from e2e.support.terminal import Terminal, reported
-from splitter.bundled import bundled_path
 from lab.sandbox import Sandbox
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.waiting import wait_until
+from splitter.bundled import bundled_path
 
 pytestmark = pytest.mark.e2e
 

@@ -16,12 +16,12 @@ from e2e.support.chronicle import Chronicle
 from lab.fixtures.controller import SHORT, Controller, install
 from lab.fixtures.namespaces import open_shop, wait_alone
 from lab.fixtures.shop import DEADLINE_S, Shop, Watched, manifest
-from splitter.core.nodes.capacity import PRESETS
 from lab.sandbox import Between, Instant, Sandbox
 from lab.sandbox.karpenter import NEVER, Karpenter
 from lab.sandbox.machines import Pool
 from lab.sandbox.nodes import NODES
 from lab.sandbox.waiting import wait_until
+from splitter.core.nodes.capacity import PRESETS
 
 pytestmark = pytest.mark.karpenter
 

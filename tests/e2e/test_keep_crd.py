@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.admission import steadily
+from e2e.support.terminal import Terminal, reported
 from lab.fixtures.controller import Controller
 from lab.fixtures.namespaces import GOING_S, wait_alone
 from lab.fixtures.shop import DEADLINE_S, Shop
-from e2e.support.terminal import Terminal, reported
-from splitter.bundled import bundled_path
 from lab.sandbox import Sandbox
 from lab.sandbox.errors import ApiError, SandboxError
 from lab.sandbox.waiting import wait_until
+from splitter.bundled import bundled_path
 
 pytestmark = pytest.mark.e2e
 

@@ -11,10 +11,15 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from e2e.support.prometheus_server import Prometheus
 from lab.fixtures.controller import SHORT, Controller
 from lab.fixtures.namespaces import open_shop
-from e2e.support.prometheus_server import Prometheus
 from lab.fixtures.shop import JsonObject, Shop, manifest
+from lab.sandbox import Sandbox
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
+from lab.sandbox.machines import Notice
+from lab.sandbox.ports import LOOPBACK, HeldPorts
 from report.shown import served
 from splitter.core.model import Note
 from splitter.core.names import Key
@@ -25,11 +30,6 @@ from splitter.kube.cache import Cache
 from splitter.kube.connect import connect
 from splitter.reconciler.events import EventRecorder
 from splitter.reconciler.queue import WorkQueue
-from lab.sandbox import Sandbox
-from lab.sandbox.fleet import Fleet
-from lab.sandbox.instants import Instant
-from lab.sandbox.machines import Notice
-from lab.sandbox.ports import LOOPBACK, HeldPorts
 
 pytestmark = pytest.mark.e2e
 

@@ -12,11 +12,11 @@ import pytest
 from e2e.support.account import api_of
 from e2e.support.admission import checked, steadily
 from lab.fixtures.shop import DEADLINE_S, JsonObject
-from splitter.bundled import bundled_path
-from splitter.core.nodes.believed_events import BELIEVED, BelievedEvents
 from lab.sandbox import Sandbox
 from lab.sandbox.errors import ApiError
 from lab.sandbox.waiting import wait_until
+from splitter.bundled import bundled_path
+from splitter.core.nodes.believed_events import BELIEVED, BelievedEvents
 
 pytestmark = pytest.mark.e2e
 

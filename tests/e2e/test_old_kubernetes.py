@@ -5,9 +5,9 @@ Run with an older one: `SPLITTER_KUBERNETES=1.33.13 make test-e2e`.
 
 import pytest
 
+from e2e.support.terminal import Terminal, reported
 from lab.fixtures.placed import PLACES, Placed
 from lab.fixtures.shop import Shop
-from e2e.support.terminal import Terminal, reported
 
 pytestmark = [
     pytest.mark.e2e,

@@ -1,8 +1,8 @@
 """splitter's own account tries to break out: it may do everything here, and the policy alone holds it.
 
 That it may do what it has to is shown by all the other end-to-end tests: each runs under this policy
-(`lab.fixtures.controller.install`). What is refused is refused after each write that is allowed, too, and with
-every option of a deletion: a right that is checked in one step must not be unlocked by another.
+(`lab.fixtures.controller.install`). What is refused is refused after each write that is allowed, too, and
+with every option of a deletion: a right that is checked in one step must not be unlocked by another.
 """
 
 import json
@@ -15,7 +15,6 @@ import pytest
 
 from e2e.support.admission import checked
 from e2e.support.attempts import ATTEMPTS, BUDGETS, IN_BACKGROUND, LEFT_OUT, OF_A_SOURCE
-from lab.fixtures.controller import Controller
 from e2e.support.own_account import (
     ACCOUNT,
     OURS,
@@ -36,10 +35,11 @@ from e2e.support.own_account import (
     staged,
     twin_of,
 )
+from lab.fixtures.controller import Controller
 from lab.fixtures.shop import JsonObject, manifest
-from splitter.bundled import bundled_path
 from lab.sandbox import ApiError, PatchKind, Sandbox
 from lab.sandbox.fleet import Fleet
+from splitter.bundled import bundled_path
 
 pytestmark = pytest.mark.e2e
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from e2e.support.admission import steadily
-from lab.fixtures.controller import Controller
 from e2e.support.external_signals import Status
 from e2e.support.mortal import Mortal, every
+from e2e.support.terminal import Terminal
+from lab.fixtures.controller import Controller
 from lab.fixtures.placed import CLAIM, POLICY, Placed, needs_placement, volume
 from lab.fixtures.shop import Shop
-from e2e.support.terminal import Terminal
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice

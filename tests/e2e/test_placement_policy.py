@@ -13,6 +13,8 @@ import pytest
 from e2e.support.admission import steadily
 from lab.fixtures.placed import needs_placement
 from lab.fixtures.shop import DEADLINE_S, JsonObject
+from lab.sandbox import ApiError, PatchKind, Sandbox
+from lab.sandbox.waiting import wait_until
 from splitter.admission import placement_policy
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
@@ -21,8 +23,6 @@ from splitter.core.nodes.capacity import PRESETS, Preset, classify
 from splitter.core.nodes.facts import CapacityClass, Taint
 from splitter.core.placeable import Runs, runs
 from splitter.kube.placement_writer import placement
-from lab.sandbox import ApiError, PatchKind, Sandbox
-from lab.sandbox.waiting import wait_until
 from splitter.settings import Settings
 
 pytestmark = [pytest.mark.e2e, needs_placement]

@@ -13,8 +13,8 @@ from itertools import pairwise
 import pytest
 
 from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
-from lab.fixtures.shop import JsonObject, Shop, manifest
 from lab.demo.watching import Watch
+from lab.fixtures.shop import JsonObject, Shop, manifest
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.instants import Instant

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.admission import steadily
-from lab.fixtures.metrics_api import MetricsApi
 from e2e.support.mortal import Mortal
+from lab.demo.watching import ScaleLog, Watch
+from lab.fixtures.metrics_api import MetricsApi
 from lab.fixtures.placed import POLICY, Placed, needs_placement
 from lab.fixtures.shop import JsonObject, Shop, manifest
-from splitter.bundled import bundled_path
-from lab.demo.watching import ScaleLog, Watch
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.nodes import NODES
+from splitter.bundled import bundled_path
 
 N = 6
 # Of the 8 CPUs of a machine: six replicas make it hot, and with four it is as cool as it has to be.

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from e2e.support.refusals import ASKED, REPLICAS
-from lab.fixtures.shop import JsonObject, Shop
 from e2e.support.template_sets import NO_IMAGE, ON_DEMAND, Running, with_grace
 from e2e.support.terminal import Answer, Terminal, reported
+from lab.fixtures.shop import JsonObject, Shop
 
 pytestmark = pytest.mark.e2e
 

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop
 from lab.demo.watching import Watch
+from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop
 from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e

@@ -12,17 +12,17 @@ from http import HTTPStatus
 
 import pytest
 
+from e2e.support.template_sets import TemplateSet
 from lab.fixtures.controller import SHORT, Controller
 from lab.fixtures.database import Database
 from lab.fixtures.gateway import Gateway, Request
 from lab.fixtures.namespaces import open_shop, wait_alone
 from lab.fixtures.placed import CLAIM, POLICY, Placed, needs_placement, volume
 from lab.fixtures.shop import JsonObject, Shop
-from e2e.support.template_sets import TemplateSet
-from rbac import Right, rules
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
+from rbac import Right, rules
 
 pytestmark = pytest.mark.e2e
 

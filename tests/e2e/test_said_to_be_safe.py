@@ -5,8 +5,8 @@ import json
 import pytest
 
 from e2e.support.refusals import Untouched, condition, refused
-from lab.fixtures.shop import CAPACITY, LABEL, JsonObject, Shop, manifest
 from e2e.support.terminal import Terminal
+from lab.fixtures.shop import CAPACITY, LABEL, JsonObject, Shop, manifest
 from lab.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e

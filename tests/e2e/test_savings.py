@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from e2e.support.terminal import Terminal
 from lab.fixtures.controller import Controller
 from lab.fixtures.shop import Shop
-from e2e.support.terminal import Terminal
-from splitter.core.split_status.usage import Usage, Use
 from lab.sandbox.fleet import Fleet
+from splitter.core.split_status.usage import Usage, Use
 
 pytestmark = pytest.mark.e2e
 

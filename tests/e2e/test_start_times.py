@@ -8,8 +8,8 @@ import pytest
 
 from lab.fixtures.controller import Controller
 from lab.fixtures.shop import Shop
-from splitter.core.split_status.starts import StartTimes
 from lab.sandbox.fleet import Fleet
+from splitter.core.split_status.starts import StartTimes
 
 pytestmark = pytest.mark.e2e
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lab.fixtures.database import Database
 from e2e.support.mortal import Dying, Mortal, every
+from lab.fixtures.database import Database
 from lab.fixtures.shop import Shape
 
 pytestmark = pytest.mark.e2e

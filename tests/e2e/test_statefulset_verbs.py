@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from lab.fixtures.database import Database
 from e2e.support.terminal import Answer, Terminal
+from lab.fixtures.database import Database
 
 pytestmark = pytest.mark.e2e
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from e2e.support.refusals import REPLICAS, Untouched
-from lab.fixtures.shop import Shop
 from e2e.support.terminal import Terminal, reported
+from lab.fixtures.shop import Shop
 
 pytestmark = pytest.mark.e2e
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.fixtures.controller import Controller
 from e2e.support.refusals import Untouched, condition, refused
-from lab.fixtures.shop import JsonObject, Shop
 from e2e.support.template_sets import HOME, NO_IMAGE, PODS, SPOT, Running, TemplateSet, spot_with, with_grace
 from e2e.support.terminal import Terminal, reported
+from lab.fixtures.controller import Controller
+from lab.fixtures.shop import JsonObject, Shop
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
 

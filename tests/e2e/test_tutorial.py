@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.fixtures.controller import ROOT, Controller, environment
+from lab.checkout import ROOT
+from lab.fixtures.controller import Controller, environment
 from lab.fixtures.placed import needs_placement
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet

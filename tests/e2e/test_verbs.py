@@ -7,8 +7,8 @@ import pytest
 
 from e2e.support.causes import quota_used
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition
-from lab.fixtures.shop import JsonObject, Shop
 from e2e.support.terminal import Terminal, reported
+from lab.fixtures.shop import JsonObject, Shop
 
 pytestmark = pytest.mark.e2e
 

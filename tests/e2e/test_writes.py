@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from lab.demo.watching import Watch
 from lab.fixtures.controller import SHORT, Controller
 from lab.fixtures.gateway import Gateway, Write
 from lab.fixtures.namespaces import open_shop, wait_alone
 from lab.fixtures.shop import DEADLINE_S, Shop, Watched
-from lab.demo.watching import Watch
 from lab.sandbox import Sandbox
 from lab.sandbox.asked import Asked
 from lab.sandbox.fleet import Fleet

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.sandbox.waiting import wait_until
 from splitter.report import scrapes
 from splitter.report.certificate import Certificate
-from lab.sandbox.waiting import wait_until
 
 # Self-signed, so it is an authority too: it vouches for itself, as a server and as a client.
 PAIR = Path(__file__).parents[1] / "worthless.pem"

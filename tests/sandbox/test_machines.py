@@ -2,9 +2,6 @@
 
 import pytest
 
-from splitter.core.nodes.facts import CapacityClass, Health
-from splitter.core.nodes.signals import assess
-from splitter.kube import parse
 from lab.sandbox.instants import Instant
 from lab.sandbox.machines import (
     CONDITION,
@@ -14,6 +11,9 @@ from lab.sandbox.machines import (
     readiness_condition,
     unknown_conditions,
 )
+from splitter.core.nodes.facts import CapacityClass, Health
+from splitter.core.nodes.signals import assess
+from splitter.kube import parse
 
 # 2026-01-05 12:00:00 UTC
 NOON = Instant(5.0, 1_767_614_400.9)

@@ -3,11 +3,11 @@
 import pytest
 
 from lab.fixtures.shop import CAPACITY
-from lab.soak.bill import Billed, beside, bill
-from splitter.core.split_status.usage import Amount, Use
 from lab.sandbox import Instant
 from lab.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
 from lab.sandbox.timeline import Between
+from lab.soak.bill import Billed, beside, bill
+from lab.splits import ON_DEMAND, SPOT
 
 
 def at(second: float) -> Instant:
@@ -34,7 +34,7 @@ def recording(*changes: PodChange | NodeChange) -> Recording:
 def of(*changes: PodChange | NodeChange, begin: float = 0, end: float = 60) -> tuple[float, float]:
     """Return the seconds on on-demand and on spot."""
     billed = bill(recording(*changes), "shop", Between(at(begin), at(end)))
-    return billed[Use.ON_DEMAND], billed[Use.SPOT]
+    return billed[ON_DEMAND], billed[SPOT]
 
 
 class TestBill:
@@ -74,9 +74,9 @@ class TestBill:
 
 def test_beside() -> None:
     """What was counted grew by as much as was billed, or did not."""
-    before = {Use.ON_DEMAND: Amount(100), Use.SPOT: Amount(50)}
-    after = {Use.ON_DEMAND: Amount(200), Use.SPOT: Amount(153)}
-    first, second = beside("shop", {Use.ON_DEMAND: 101.0, Use.SPOT: 100.0}, before, after)
+    before = {ON_DEMAND: 100.0, SPOT: 50.0}
+    after = {ON_DEMAND: 200.0, SPOT: 153.0}
+    first, second = beside("shop", {ON_DEMAND: 101.0, SPOT: 100.0}, before, after)
     assert (first.counted_s, first.near) == (100, True)
     assert second.off == pytest.approx(0.03)
     assert not second.near
@@ -84,5 +84,5 @@ def test_beside() -> None:
 
 def test_of_nothing() -> None:
     """Where nothing was billed nothing may be counted."""
-    assert Billed("shop", Use.SPOT, 0, 0).near
-    assert not Billed("shop", Use.SPOT, 0, 1).near
+    assert Billed("shop", SPOT, 0, 0).near
+    assert not Billed("shop", SPOT, 0, 1).near

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.soak.day import BUSY, FIRST_NODES, HOUR_S, HOURS, Deed, What, first_nodes, hour
-from splitter.simulate.trace import parse_trace, read_trace
+from lab.traces import Change, Trace, read_trace
 
 TRACE = read_trace(Path(__file__).parents[1] / "simulate" / "traces" / "bamboo-g4dn.csv")
 PARTS = 5
@@ -72,7 +72,7 @@ def test_more_at_noon(two_days: list[tuple[Deed, ...]]) -> None:
 
 def test_a_day_can_be_read() -> None:
     """Each line says when, what and of whom."""
-    trace = parse_trace(["0,add,a", "86400000,remove,a"])
+    trace = Trace((Change(0.0, "a", added=True), Change(86_400.0, "a", added=False)))
     [come] = [deed for deed in hour(1, 0, trace, 1) if deed.what is What.NODE_COMES]
     assert str(come) == "  0.0 s  node comes 0/a"
     assert str(Deed(2.0, What.POLICY, 1, 2, 50)).endswith("workload 1: base 2, 50 % of the rest on spot")

@@ -12,7 +12,7 @@ from lab.soak.flat import Finding, Gauge
 from lab.soak.gauges import tasks_in
 from lab.soak.report import line_of, table
 from lab.soak.suite import Hour
-from splitter.core.split_status.usage import Use
+from lab.splits import ON_DEMAND, SPOT
 
 TERMS = Terms("chaos-web", least=5, most=6, surge=2, unavailable=0)
 VERDICT = Verdict(TERMS, lowest=4, excused=1, highest=7, starting=2, faults=())
@@ -20,8 +20,8 @@ DEEDS = (Deed(1.0, What.NODE_GOES, node="0/a"), Deed(2.0, What.NODE_GOES, node="
 HOUR = Hour(3, DEEDS, (VERDICT,), 7.0, (), 0)
 GROWS = Finding(Gauge.MEMORY, second=80.0, last=95.5, an_hour=60.0, growth=16.0)
 BILLED = [
-    Billed("chaos-web", Use.SPOT, 1000.0, 990.0),
-    Billed("chaos-db", Use.ON_DEMAND, 1000.0, 1030.0),
+    Billed("chaos-web", SPOT, 1000.0, 990.0),
+    Billed("chaos-db", ON_DEMAND, 1000.0, 1030.0),
 ]
 FLAT = Finding(Gauge.WATCHES, second=15.0, last=15.0, an_hour=0.0, growth=0.0)
 

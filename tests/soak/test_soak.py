@@ -9,7 +9,7 @@ from lab.soak.__main__ import TRACE
 from lab.soak.flat import Gauge
 from lab.soak.report import line_of, table
 from lab.soak.suite import Soak
-from splitter.simulate.trace import read_trace
+from lab.traces import read_trace
 
 pytestmark = pytest.mark.campaign
 

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 
 from lab.bench.compare.scenario import IMAGE, ON_DEMAND_NODES, SPOT_NODES, N, Workload
 from lab.bench.compare.systems import System
+from lab.demo.controller import Controller
 from lab.fixtures.controller import install
 from lab.fixtures.shop import Shop, manifest
-from lab.demo.controller import Controller
 from lab.sandbox import Instant, Recorder, Sandbox, SandboxError, Timeline
 from lab.sandbox.recording import PodSeen
 from lab.sandbox.waiting import wait_until

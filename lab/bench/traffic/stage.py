@@ -14,10 +14,10 @@ from threading import Event
 
 from lab.bench.compare.arena import SETTINGS
 from lab.bench.compare.systems import PREFERRED
+from lab.demo.controller import Controller
 from lab.fixtures import web
 from lab.fixtures.controller import install
 from lab.fixtures.shop import JsonObject, Shape, Shop, manifest
-from lab.demo.controller import Controller
 from lab.sandbox import Between, Instant, Recorder, Sandbox, Timeline
 from lab.sandbox.real.fleet import RealFleet
 from lab.sandbox.real.traffic import Requests

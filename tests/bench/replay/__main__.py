@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from lab.bench.figures import machine
 from bench.replay.prediction import Figures, compressed, predicted, spread
 from bench.replay.stage import Cast, Outcome, play
-from lab.fixtures.controller import ROOT
+from lab.bench.figures import machine
+from lab.checkout import ROOT
 from lab.sandbox import SandboxError
 from splitter.simulate.trace import Trace, read_trace
 

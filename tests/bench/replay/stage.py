@@ -13,15 +13,15 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from lab.bench.compare.measures import lost
 from bench.replay.prediction import Figures, tuned
+from lab.bench.compare.measures import lost
+from lab.demo.controller import Controller
 from lab.fixtures.controller import install
 from lab.fixtures.shop import LABEL, Shop
-from splitter.core.rebalance import Tuning
-from lab.demo.controller import Controller
 from lab.sandbox import Between, Instant, Recorder, Sandbox
 from lab.sandbox.recording import PodSeen
 from lab.sandbox.waiting import wait_until
+from splitter.core.rebalance import Tuning
 from splitter.simulate.trace import Change, Trace
 
 ON_DEMAND_NODES = 6

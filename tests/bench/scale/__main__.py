@@ -16,11 +16,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lab.bench.figures import machine, write
 from bench.scale.core import Figures
 from bench.scale.rounds import STAGES, Pace, by_turns, measure, size_of
 from bench.scale.still import STILL_STAGES, measure_still
 from bench.scale.tables import REPLICAS, lines, markdown
+from lab.bench.figures import machine, write
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS, BUILD = ROOT / "benchmarks", ROOT / "build"

@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.scale.core import own_core
+from lab.sandbox.processes import Nursery
+from lab.sandbox.waiting import wait_until
 from splitter.kube.client import Client
 from splitter.kube.connect import connect
 from splitter.kube.paths import NODES, ResourcePath
 from splitter.kube.watch import Reflector
-from lab.sandbox.processes import Nursery
-from lab.sandbox.waiting import wait_until
 from splitter.settings import Settings
 
 Json = dict[str, Any]

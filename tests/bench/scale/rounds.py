@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from lab.bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SETTINGS, Crowd, Size, crowd
-from lab.bench.figures import Percentiles, cpu_seconds, memory_mb
 from bench.scale.bare import Bare, Orders
 from bench.scale.core import Figures, Meter, own_core
 from bench.scale.returning import Return
 from bench.scale.tables import REPLICAS
+from lab.bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SETTINGS, Crowd, Size, crowd
+from lab.bench.figures import Percentiles, cpu_seconds, memory_mb
 from lab.fixtures.controller import Controller
 from lab.fixtures.gateway import Gateway
 from lab.sandbox.errors import ApiError, SandboxError

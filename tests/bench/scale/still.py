@@ -16,8 +16,6 @@ from typing import Any
 
 import orjson
 
-from lab.bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SPLITS, Crowd, Size, installed, must_be_loopback
-from lab.bench.figures import memory_mb
 from bench.offline import deployment_status, park, pod_on, replica_set_of, source_deployment
 from bench.scale.core import Figures
 from bench.scale.rounds import (
@@ -34,17 +32,19 @@ from bench.scale.rounds import (
     notice,
     start_up,
 )
+from lab.bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SPLITS, Crowd, Size, installed, must_be_loopback
+from lab.bench.figures import memory_mb
+from lab.demo.watching import ScaleLog, Watch
+from lab.sandbox import Api, Instant, PatchKind, Sandbox
+from lab.sandbox.errors import SandboxError
 from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
 from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Pool
-from lab.demo.watching import ScaleLog, Watch
 from splitter.kube import parse, payloads
 from splitter.kube.parse.fields import instant
 from splitter.render import Renderer
-from lab.sandbox import Api, Instant, PatchKind, Sandbox
-from lab.sandbox.errors import SandboxError
 from splitter.settings import Settings
 
 Json = dict[str, Any]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lab.bench.crowd import must_be_loopback
 from bench.scale.core import limit
 from bench.scale.tables import growth, lines, markdown, memory, of_n_log_n
+from lab.bench.crowd import must_be_loopback
 
 MACHINE = {"cpu": "some CPU", "cpus": 2, "python": "3.11", "date": "2026-01-05"}
 USED = {"machine_percent": 97, "load_average": 4.2, "limit": "the machine"}

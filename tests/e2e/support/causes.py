@@ -1,7 +1,7 @@
 """Replicas that do not run, for another reason than missing nodes: what is said of them, and what ends it."""
 
-from lab.fixtures.controller import SHORT
 from e2e.support.refusals import condition
+from lab.fixtures.controller import SHORT
 from lab.fixtures.shop import Shop, manifest
 from lab.sandbox.instants import Instant
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab.fixtures.shop import DEADLINE_S, JsonObject
 from e2e.support.terminal import Answer, Terminal
-from splitter.bundled import bundled_path
+from lab.fixtures.shop import DEADLINE_S, JsonObject
 from lab.sandbox import Sandbox, build
 from lab.sandbox.waiting import wait_until
+from splitter.bundled import bundled_path
 
 CHART = bundled_path("manifests/helm/splitter")
 RELEASE, NAMESPACE = "splitter", "splitter-system"

@@ -19,11 +19,11 @@ from e2e.support.admission import steadily
 from lab.fixtures.controller import Controller
 from lab.fixtures.namespaces import open_shop
 from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop, manifest
+from lab.sandbox import Api, ApiError, PatchKind, Sandbox
+from lab.sandbox.waiting import wait_until
 from splitter.core.desired.manifest import mapping_at, mappings
 from splitter.core.desired.placeholder import idle_pod
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
-from lab.sandbox import Api, ApiError, PatchKind, Sandbox
-from lab.sandbox.waiting import wait_until
 
 POLICY = "splitter-own-account"
 _RULES = ReservationRules(NodePresets((), ()), "i")

@@ -13,11 +13,11 @@ from typing import Any, Self
 
 import yaml
 
-from monitoring.expressions import MONITORING
-from monitoring.prometheus import tool
 from lab.sandbox.ports import LOOPBACK, HeldPorts
 from lab.sandbox.processes import Child, Nursery
 from lab.sandbox.waiting import wait_until
+from monitoring.expressions import MONITORING
+from monitoring.prometheus import tool
 
 FASTER = 60
 _UNITS_S = {"s": 1, "m": 60, "h": 3600}

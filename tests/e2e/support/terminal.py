@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.fixtures.controller import ROOT, environment
+from lab.checkout import ROOT
+from lab.fixtures.controller import environment
 from lab.fixtures.shop import DEADLINE_S
 from lab.fixtures.warm import Warm
 

@@ -1,0 +1,1 @@
+"""Measures splitter on the sandbox, beside plain Deployments and other systems."""

@@ -1,0 +1,1 @@
+"""Splitter and plain Deployments lose their spot nodes side by side (`make compare`)."""

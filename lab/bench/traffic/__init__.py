@@ -1,0 +1,1 @@
+"""Failed requests on real nodes, beside a plain Deployment (`make traffic`)."""

@@ -1,0 +1,1 @@
+"""Tests with each Kubernetes and each Python that are promised (`make compatibility`)."""
