@@ -44,8 +44,8 @@ def table(container: str) -> str:
 
 
 def test_the_page_shows_every_module() -> None:
-    """All modules of splitter, and all of its core, in the layers that import-linter holds."""
-    tables = [table("splitter"), table("splitter.core")]
+    """All modules of splitter, of the lab, and of the core, in the layers that import-linter holds."""
+    tables = [table("splitter"), table("lab"), table("splitter.core")]
     in_step(PAGE, _TESTS, _TESTS, tables)
 
 
@@ -55,7 +55,7 @@ def test_there_are_few_layers(container: str, most: int) -> None:
     assert len(layers(container)) <= most
 
 
-@pytest.mark.parametrize("container", ["splitter", "splitter.core"])
+@pytest.mark.parametrize("container", ["splitter", "lab", "splitter.core"])
 def test_no_module_is_left_out(container: str) -> None:
     """What lies in the folder stands in the contract, and nothing else does."""
     folder = ROOT / container.replace(".", "/")

@@ -102,7 +102,15 @@ def options(command: str) -> set[str]:
 class TestModules:
     """A module is small, has a name that says what is inside, and tells its journey."""
 
-    @pytest.mark.parametrize(("folder", "limit"), [("splitter", MAX_LINES), ("tests", MAX_TEST_LINES)])
+    @pytest.mark.parametrize(
+        ("folder", "limit"),
+        [
+            ("splitter", MAX_LINES),
+            ("lab/sandbox", MAX_LINES),
+            ("lab", MAX_TEST_LINES),
+            ("tests", MAX_TEST_LINES),
+        ],
+    )
     def test_is_short_enough(self, folder: str, limit: int) -> None:
         """No module is longer than what one can hold in mind."""
         lines = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules(folder)}
@@ -113,13 +121,17 @@ class TestModules:
     def test_has_a_telling_name(self) -> None:
         """No module is called utils, helpers or common."""
         collected = [
-            name(path) for path in modules("splitter") + modules("tests") if path.stem in FORBIDDEN_NAMES
+            name(path)
+            for path in (*modules("splitter"), *modules("lab"), *modules("tests"))
+            if path.stem in FORBIDDEN_NAMES
         ]
         assert not collected
 
     def test_tells_its_journey(self) -> None:
         """Every module says what it is for."""
-        assert not [name(path) for path in modules("splitter") if not names_in(path).documented]
+        assert not [
+            name(path) for path in (*modules("splitter"), *modules("lab")) if not names_in(path).documented
+        ]
 
 
 class TestWords:
@@ -196,7 +208,7 @@ class TestWords:
         """No module, class, function, argument or variable bears one."""
         wrong = {
             name(path): {word: self.PRIVATE[word] for word in words}
-            for path in modules("splitter") + modules("tests")
+            for path in (*modules("splitter"), *modules("lab"), *modules("tests"))
             if (words := self.private(path))
         }
         assert not wrong, f"say instead {wrong}"
@@ -261,9 +273,11 @@ class TestTests:
     """Time is an argument; end-to-end tests wait for a condition with a deadline."""
 
     def test_never_sleep(self) -> None:
-        """No test calls a sleep."""
+        """No test calls a sleep, nor does what measures; people watch the demo and the sandbox."""
         sleeps = {"time.sleep", "asyncio.sleep"}
-        assert not [name(path) for path in modules("tests") if sleeps & (attributes(path) | imports(path))]
+        watched = (*modules("lab/sandbox"), *modules("lab/demo"))
+        paths = [path for path in (*modules("lab"), *modules("tests")) if path not in watched]
+        assert not [name(path) for path in paths if sleeps & (attributes(path) | imports(path))]
 
     def test_import_no_test(self) -> None:
         """What two test files share has a module of its own: no file imports from a test or a conftest."""
@@ -280,7 +294,9 @@ class TestExamples:
     """What a docstring shows is what comes out: people read it first."""
 
     @pytest.mark.parametrize(
-        "path", [one for one in modules("splitter") if ">>> " in one.read_text(encoding="utf-8")], ids=name
+        "path",
+        [one for one in (*modules("splitter"), *modules("lab")) if ">>> " in one.read_text(encoding="utf-8")],
+        ids=name,
     )
     def test_are_true(self, path: Path) -> None:
         """Each of a module, with that module's names."""
@@ -318,9 +334,11 @@ class TestMirror:
     @staticmethod
     def named_in(folder: Path) -> set[str]:
         """Return the names that tests in a folder may have: those of the modules and packages there."""
-        there = ROOT / "splitter" / folder
-        named = {path.stem.strip("_") for path in there.glob("[!.]*.*")}
-        return named | {path.parent.name for path in there.glob("*/__init__.py")} | {there.name}
+        named = {Path(folder).name}
+        for there in (ROOT / "splitter" / folder, ROOT / "lab" / folder):
+            named |= {path.stem.strip("_") for path in there.glob("[!.]*.*")}
+            named |= {path.parent.name for path in there.glob("*/__init__.py")}
+        return named
 
     def is_of_a_module(self, path: Path) -> bool:
         """Whether a test stands where its module does: `test_lease`, or `test_lease_elsewhere` for a part."""
@@ -346,8 +364,10 @@ class TestMirror:
         definitions = ast.FunctionDef | ast.AsyncFunctionDef
         tests = {name(path).removesuffix(".py") for path in modules("tests")}
         without = []
-        for path in modules("splitter"):
-            folder = path.relative_to(ROOT / "splitter").parent
+        for path in (*modules("splitter"), *modules("lab")):
+            folder = Path(*path.relative_to(ROOT).parts[1:-1])
+            if folder.parts[:1] and folder.parts[0] in (*self.SUITES, "fixtures"):
+                continue
             called = folder.name if path.stem == "__init__" else path.stem.strip("_")
             test = (Path("tests") / folder / f"test_{called}").as_posix()
             tested = any(one == test or one.startswith(f"{test}_") for one in tests)
@@ -518,7 +538,7 @@ class TestDocs:
         files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.yaml")]
         lines = [
             (name(path), line)
-            for path in (*files, *modules("splitter"))
+            for path in (*files, *modules("splitter"), *modules("lab"))
             for line in path.read_text(encoding="utf-8").splitlines()
             if re.search(r"kubectl\b.* logs\b", line)
         ]

@@ -18,7 +18,7 @@ from splitter.settings import Settings
 TEXT = (ROOT / "docs/security.md").read_text(encoding="utf-8")
 HEAD = "| it may try | what holds it | test |"
 NOT_HELD = "**Not held"
-FILE = re.compile(r"`(tests/[\w/]+\.py)`")
+FILE = re.compile(r"`((?:tests|lab)/[\w/]+\.py)`")
 NONE = re.compile(r"none: \w.*")
 
 

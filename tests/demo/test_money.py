@@ -30,15 +30,6 @@ class TestMoney:
         reported = has_saved(statuses, noon + timedelta(minutes=3))
         assert reported.startswith("so far 55% of the replicas' time was on spot and 32% was saved")
 
-    def test_counts_as_splitter_does(self) -> None:
-        """A total, and what is held since, come to the same as in the code of splitter."""
-        noon = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
-        later = noon + timedelta(hours=2)
-        usage = Usage(noon, noon, {}, {Use.SPOT: Amount(3), Use.ON_DEMAND: Amount(1), Use.DESIRED: Amount(4)})
-        usage = usage.holding({Use.ON_DEMAND: Amount(4), Use.DESIRED: Amount(4)}, noon + timedelta(hours=1))
-        assert usage.at(later)[Use.SPOT].replicas == 3 * 3600
-        assert has_saved([{"usage": usage.to_json()}], later).startswith("so far 38% of the replicas' time")
-
     def test_nothing_was_counted(self) -> None:
         """No share of nothing."""
         assert has_saved([], datetime.now(UTC)).startswith("no Split has counted anything")

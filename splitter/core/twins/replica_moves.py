@@ -3,7 +3,7 @@
 The planner calls `towards_twins` while anything parked has pods, `towards_source` once the label is
 gone, and `drain` when the source runs its own replicas again. Each returns Scale actions: raises
 without a precondition, lowerings with the resourceVersion they were computed from. It never touches
-anything but counts. Source: H55 to H58.
+anything but counts. Source: H55, H56, H57, H58.
 """
 
 from bisect import bisect_left
