@@ -1,7 +1,7 @@
 """What each file of tests costs: seconds, and CPU seconds of its process with all that it has started.
 
-    COSTS=costs.jsonl PYTHONPATH=tests make test-e2e PYTEST="-p lab.bench.costs"
-    PYTHONPATH=tests python -m lab.bench.costs costs.jsonl
+    COSTS=costs.jsonl PYTHONPATH=. make test-e2e PYTEST="-p lab.bench.costs"
+    python -m lab.bench.costs costs.jsonl
 
 The first notes each test's set-up, call and clean-up, the second prints them as the tables of docs/tests.md:
 by file, and by program. Linux only: CPU seconds are read from /proc, of processes that have ended from their

@@ -1,4 +1,4 @@
-"""`splitter demo`, as the README has people type it first: a control plane of its own, and its verdict."""
+"""`make demo`, as the README has people type it first: a control plane of its own, and its verdict."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def test_keeps_every_promise(tmp_path: Path) -> None:
     kept = {name: os.environ[name] for name in names if name in os.environ}
     cache = str(cache_directory().parents[1])  # where the control plane has been built already
     demo = subprocess.run(
-        [sys.executable, "-m", "splitter", "demo", "--dashboard"],
+        [sys.executable, "-m", "lab", "demo", "--dashboard"],
         env={**kept, "HOME": str(tmp_path), "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
