@@ -40,11 +40,11 @@ from splitter.kube.observe import Observer
 from splitter.kube.views import Views
 from splitter.reconciler.answers import is_lost_race, is_reconciling, is_refusal
 from splitter.reconciler.events import EventRecorder
+from splitter.reconciler.hot_nodes import Unwatched, Watch, with_move_written
 from splitter.reconciler.losses import Losses, can_wait
 from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rehearsals import Rehearsals
-from splitter.reconciler.relief import HotNodesWatch, Unwatched, with_move_written
 from splitter.reconciler.rendering import Rendering
 from splitter.reconciler.status_writer import StatusWriter
 from splitter.reconciler.template_validation import TemplateValidation
@@ -84,7 +84,7 @@ class Reconciler:
         *,
         rules: Rules,
         resync_s: float,
-        relief: HotNodesWatch | None = None,
+        relief: Watch | None = None,
         views: Views | None = None,
         moving: Iterable[Key] = (),
     ) -> None:
@@ -104,7 +104,7 @@ class Reconciler:
         self._others = Others(rules.max_concurrent_moves, time.monotonic, queue.ranking)
         self._rehearsals = Rehearsals(writer, rules, self._others.moving)
         self._losses = Losses(time.monotonic)
-        self._relief = relief or Unwatched()
+        self._relief: Watch = relief or Unwatched()
         for key in moving:
             self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more

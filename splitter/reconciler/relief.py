@@ -45,7 +45,6 @@ from splitter.reconciler.relief_cluster import (
     replica_loads,
     spread_loads,
 )
-from splitter.reconciler.status_writer import StatusWriter
 from splitter.report import metrics
 from splitter.settings import Settings
 
@@ -58,43 +57,6 @@ _NO_HINT = "the scheduler gets no hint"
 _WHY_MAX = 200
 # A reader that hangs is asked again at the next look.
 _LONGEST_READ_S = 30.0
-
-
-async def with_move_written(writer: StatusWriter, observed: Observation, planned: Plan) -> Observation:
-    """Write down a move off a hot node before the raise that begins it; return what is observed then (R53).
-
-    Whoever comes after a crash knows then that the extra replica is no cover. Raises ApiError: without it
-    nothing is raised.
-    """
-    before, relief = observed.reported, planned.relief
-    begun = relief.current if relief is not None else None
-    if begun is None or relief is None or observed.split is None or before.relief.current is not None:
-        return observed
-    moves = (*relief.moves[:-1], replace(begun, raised=False))
-    decided = planned.rebalance.decided if planned.rebalance is not None else None
-    status = replace(
-        before, relief=replace(relief, moves=moves), rebalance=replace(before.rebalance, decided=decided)
-    )
-    await writer.write(observed, status, surely=True)
-    return replace(observed, split=replace(observed.split, status=status))
-
-
-class Unwatched:
-    """Where the settings give no source of real use: nothing is known, and nobody looks."""
-
-    def view(self, key: Key) -> HotNodes | None:  # noqa: ARG002 - as HotNodesWatch
-        """Return nothing."""
-        return None
-
-    def saw(self, observed: Observation, in_force: PolicyInForce, planned: Plan) -> None:
-        """Take no note."""
-
-    def is_unhinted(self, key: Key, planned: Plan, error: ApiError) -> bool:  # noqa: ARG002 - as HotNodesWatch
-        """Whether a hint was refused: never."""
-        return False
-
-    async def run(self) -> None:
-        """Look at nothing."""
 
 
 class HotNodesWatch:

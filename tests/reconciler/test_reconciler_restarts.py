@@ -19,8 +19,8 @@ from splitter.core.split_status import SplitStatus
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import ApiError
 from splitter.reconciler import Reconciler
+from splitter.reconciler.hot_nodes import Unwatched
 from splitter.reconciler.queue import WorkQueue
-from splitter.reconciler.relief import Unwatched
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
@@ -179,7 +179,7 @@ def led(
             renderer,
             rules=rules_of(Settings()),
             resync_s=300.0,
-            relief=relief,  # type: ignore[arg-type]
+            relief=relief,
         )
         for _ in range(reconciles):
             with suppress(ApiError):

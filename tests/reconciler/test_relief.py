@@ -1,4 +1,4 @@
-"""Real use is looked at while somebody asks, and at no other time; a move is written before its raise."""
+"""Real use is looked at while somebody asks, and at no other time."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from builders import KEY, NOW, observation, pod, replica_set, source, split, twi
 from splitter.core.actions import CreatePlaceholder
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.handover import Step
-from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
+from splitter.core.hot_nodes import Aim, HotNodes
 from splitter.core.labels_annotations.policy import Policy, SpotAffinity
 from splitter.core.model import Attachment, Note, Observation, Pool, RelatedObjects
 from splitter.core.names import STATEFUL_SET, Key
@@ -24,20 +24,31 @@ from splitter.core.reasons import Reason, State
 from splitter.core.relief.decide import Relief
 from splitter.core.relief.model import Amounts, Sample, Tuning
 from splitter.core.relief.model import Cluster as CoreCluster
-from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart, SplitStatus
+from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
 from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.kube.real_use import RealUse
 from splitter.kube.records import PodRecord
-from splitter.reconciler.relief import HotNodesWatch, _left, watch_of, with_move_written
+from splitter.reconciler.relief import HotNodesWatch, _left, watch_of
 from splitter.settings import Settings
 
 GIB = 1024**3
 ALLOCATABLE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
 OF_WEB = MatchExpression("app", "In", ("web",))
 CLOSED = Taint("dedicated", "others", "NoSchedule")
+MOVE = ReliefMove(
+    at=NOW,
+    pool="spot",
+    pod="web-spot-0",
+    pod_uid="uid-web-spot-0",
+    node="hot-1",
+    node_uid="uid-hot-1",
+    replicas=8,
+    newer_than=NOW,
+    raised=True,
+)
 
 
 @dataclass
@@ -597,67 +608,6 @@ class TestHints:
         assert not one.watch.is_unhinted(KEY, planned, refused)
         overtaken = ApiError(0, NOT_LEADING, "no")
         assert not one.watch.is_unhinted(KEY, replace(planned, actions=(PLACEHOLDER,)), overtaken)
-
-
-MOVE = ReliefMove(
-    at=NOW,
-    pool="spot",
-    pod="web-spot-0",
-    pod_uid="uid-web-spot-0",
-    node="hot-1",
-    node_uid="uid-hot-1",
-    replicas=8,
-    newer_than=NOW,
-    raised=True,
-)
-
-
-class Writer:
-    """Keeps the statuses that were written, or refuses."""
-
-    def __init__(self, error: ApiError | None = None) -> None:
-        self.statuses: list[SplitStatus] = []
-        self._error = error
-
-    async def write(self, observed: Observation, status: SplitStatus, *, surely: bool) -> None:
-        """Take one."""
-        assert observed.key == KEY
-        assert surely
-        if self._error is not None:
-            raise self._error
-        self.statuses.append(status)
-
-
-class TestWrittenBefore:
-    async def test_a_move_is(self) -> None:
-        """As not raised yet: whoever comes after a crash does not know better."""
-        observed, _, planned = seen(split=split(), hot_nodes=HotNodes(leaves=LeavingReplica("uid", "why")))
-        writer = Writer()
-        planned = replace(planned, relief=ReliefStatus(moves=(MOVE,)))
-        after = await with_move_written(writer, observed, planned)  # type: ignore[arg-type]
-        (status,) = writer.statuses
-        assert status.relief.current == replace(MOVE, raised=False)
-        assert after.reported == status
-
-    async def test_without_it_nothing_is_raised(self) -> None:
-        """A status that cannot be written ends the reconcile before its raise."""
-        observed, _, planned = seen(split=split())
-        planned = replace(planned, relief=ReliefStatus(moves=(MOVE,)))
-        with pytest.raises(ApiError):
-            await with_move_written(Writer(ApiError(403, "Forbidden", "no")), observed, planned)  # type: ignore[arg-type]
-
-    async def test_nothing_else_is(self) -> None:
-        """What goes on, has ended or was never begun costs no write of its own."""
-        observed, _, planned = seen(split=split(relief=ReliefStatus(moves=(MOVE,))))
-        writer = Writer()
-        for relief in (
-            None,
-            ReliefStatus(),
-            ReliefStatus(moves=(MOVE,)),
-            ReliefStatus(moves=(replace(MOVE, ended=NOW),)),
-        ):
-            assert await with_move_written(writer, observed, replace(planned, relief=relief)) is observed  # type: ignore[arg-type]
-        assert writer.statuses == []
 
 
 SET = Key(STATEFUL_SET, "shop", "db")
