@@ -38,8 +38,8 @@ from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import REST_S, WorkQueue
-from splitter.reconciler.relief import watch_of
 from splitter.reconciler.watchdog import Watchdog, leave_alone
+from splitter.relief.watch import watch_of
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import health, metrics, scrapes
 from splitter.report.serving import default_address

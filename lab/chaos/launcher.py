@@ -20,7 +20,7 @@ TASKS_METRIC = "chaos_asyncio_tasks"
 # All that ask for the time; `test_launcher` looks for others.
 ASKING = (
     "splitter.reconciler",
-    "splitter.reconciler.relief",
+    "splitter.relief.watch",
     "splitter.reconciler.template_validation",
     "splitter.reconciler.watchdog",
     "splitter.kube.held_up",

@@ -1,6 +1,6 @@
 """What the last looks at real use mean for one workload: the type that relief and its reconcile share.
 
-`core.relief` decides over the whole cluster, a reconcile over one workload. Nothing here decides.
+`relief` decides over the whole cluster, a reconcile over one workload. Nothing here decides.
 """
 
 from dataclasses import dataclass

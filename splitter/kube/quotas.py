@@ -1,6 +1,6 @@
 """Asks whether a namespace's ResourceQuotas have room: for placeholders, or for the objects of a split.
 
-`reconciler.relief` asks before a hint. A quota that is nearly full is the users' to fill: a placeholder that
+`relief.watch` asks before a hint. A quota that is nearly full is the users' to fill: a placeholder that
 took the last of it would have the very replica refused. `rehearsal` asks for objects: a dry run of one counts
 none of the others. Nothing here decides more.
 """
@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from splitter.core.relief.hint import HINT
-from splitter.core.relief.model import Amounts
+from splitter.core.relief.model import HINT, Amounts
 from splitter.kube.client import ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import quantity

@@ -1,8 +1,8 @@
 """Reads what nodes and pods really use: from metrics.k8s.io, as metrics-server serves it, or a Prometheus.
 
-`reconciler.relief` asks while a workload asks for relief, and at no other time: one list of nodes, and one
+`relief.watch` asks while a workload asks for relief, and at no other time: one list of nodes, and one
 of the twins' pods. What is answered is foreign: an item that cannot be read counts as none,
-`core.relief.samples` judges numbers, and the client bounds the answer. Nothing here decides.
+`relief.samples` judges numbers, and the client bounds the answer. Nothing here decides.
 """
 
 import asyncio

@@ -27,7 +27,6 @@ from splitter.core.model import Note, Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
-from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -44,7 +43,8 @@ from splitter.kube.connect import connect
 from splitter.kube.observe import Observer
 from splitter.kube.paths import USED_BY_NODES, ResourcePath
 from splitter.kube.real_use import real_use
-from splitter.reconciler.relief import HotNodesWatch
+from splitter.relief.decide import Relief, relieve
+from splitter.relief.watch import HotNodesWatch
 
 pytestmark = pytest.mark.bench
 

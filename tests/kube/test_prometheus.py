@@ -134,7 +134,7 @@ async def test_two_values_of_one_node_are_none(served: Served) -> None:
 
 @pytest.mark.parametrize("value", ["-5", "NaN", "+Inf"])
 async def test_an_impossible_value_is_left_to_who_judges(served: Served, value: str) -> None:
-    """`core.relief` says of it that it is no amount."""
+    """`relief.samples` says of it that it is no amount."""
     served.answers["node-cpu"] = [one({"nodename": "node-1"}, value)]
     used = await used_by_prometheus(served.address, QUERIES, ())
     assert not used.nodes["node-1"].used.cpu >= 0 or used.nodes["node-1"].used.cpu == float("inf")

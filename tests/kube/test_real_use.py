@@ -111,7 +111,7 @@ class TestRealUse:
         assert (await real_use(Served([node()], [pod]), ())).pods == {}
 
     async def test_a_negative_one_is_left_to_who_judges(self) -> None:
-        """`core.relief` says of it that it is no amount."""
+        """`relief.samples` says of it that it is no amount."""
         used = await real_use(Served([node(cpu="-5")]), ())
         assert used.nodes["node-1"].used.cpu == -5000
 

@@ -1,11 +1,9 @@
-"""Which replicas leave a hot node, come to spot or are spread, and the steps of one such move.
+"""Moves a replica off its node, one step at a time, and the words of that: thresholds, amounts, bounds.
 
-`relieve` looks at the real use of all nodes, and names the few replicas that are to stand elsewhere.
-`next_step` then carries one of them over: the twin is raised by one, and lowered when the new replica is
-ready elsewhere. Where that one stands is the scheduler's choice; one that lands on a hot node is taken back.
+`next_step` carries one move over: the twin is raised by one, and lowered when the new replica is ready
+elsewhere. Where that one stands is the scheduler's choice; one that lands on a hot node is taken back. Which
+replica leaves is decided over the whole cluster, in `splitter.relief` (docs/adr/0059, docs/adr/0063).
 
-`reconciler.relief` asks `relieve`, `core.twins.relief` asks `next_step` (docs/adr/0059, docs/adr/0063).
-`model` holds the words, `thresholds` reads them, `samples` judges what was measured, `look` counts what is
-there, `decide` chooses on hot nodes, `to_spot` on on-demand and `spread` in crowds, `move` does one move.
+`model` holds the words, `thresholds` reads them, `move` does one move; `core.twins.relief` asks.
 Pure: times are arguments.
 """

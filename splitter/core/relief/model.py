@@ -62,6 +62,10 @@ class Amounts:
         return self.cpu <= other.cpu and self.memory <= other.memory
 
 
+HINT: Final = Amounts(cpu=10.0, memory=16.0 * 1024**2)
+"""What a placeholder requests: it tells, and holds no room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What a node or a pod really used at one time."""

@@ -20,8 +20,7 @@ from splitter.core.labels_annotations import HELD_FOR_RELIEF
 from splitter.core.model import Note, Observation, PodView, Pool, seconds_between
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import VerdictCause
-from splitter.core.relief.hint import HINT
-from splitter.core.relief.model import SKEW_S
+from splitter.core.relief.model import HINT, SKEW_S
 from splitter.core.relief.thresholds import thresholds_of
 from splitter.core.split_status import ReliefMove
 from splitter.core.twins.relief_status import created_since

@@ -1,9 +1,9 @@
 """The move of one replica in the reconciles of its workload: make before break.
 
-`planner` begins a move where the workload is Steady and `core.relief` wants a replica elsewhere; `steps` goes
-on with it, or ends it for anything that is more important. What goes on stands in the Split's status, so that
-a crash at any write changes nothing: an extra replica that no move claims is surplus, and `decide` lowers it.
-Source: R53, docs/adr/0063.
+`planner` begins a move where the workload is Steady and `splitter.relief` wants a replica elsewhere; `steps`
+goes on with it, or ends it for anything that is more important. What goes on stands in the Split's status, so
+that a crash at any write changes nothing: an extra replica that no move claims is surplus, and `decide`
+lowers it. Source: R53, docs/adr/0063.
 """
 
 from dataclasses import replace

@@ -12,7 +12,8 @@ from typing import Final
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.look import (
+from splitter.core.relief.model import NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
+from splitter.relief.look import (
     VAIN,
     Candidate,
     Look,
@@ -23,7 +24,6 @@ from splitter.core.relief.look import (
     take,
     target_for,
 )
-from splitter.core.relief.model import NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
 
 _MOVING: Final = "they move one at a time, as the bounds allow"
 _STUCK: Final = "nothing that may move now could stand better"

@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
-from splitter.core.relief import samples
-from splitter.core.relief.look import (
+from splitter.core.relief.model import (
+    Amounts,
+    Cluster,
+    NodeLoad,
+    PastMove,
+    Resource,
+    Thresholds,
+    Tuning,
+)
+from splitter.relief import samples
+from splitter.relief.look import (
     VAIN,
     Candidate,
     Look,
@@ -24,17 +33,8 @@ from splitter.core.relief.look import (
     take,
     target_for,
 )
-from splitter.core.relief.model import (
-    Amounts,
-    Cluster,
-    NodeLoad,
-    PastMove,
-    Resource,
-    Thresholds,
-    Tuning,
-)
-from splitter.core.relief.spread import Crowding, spread_out
-from splitter.core.relief.to_spot import bring_to_spot
+from splitter.relief.spread import Crowding, spread_out
+from splitter.relief.to_spot import bring_to_spot
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from core.relief.world import BEGIN, MINUTE, piled
-from splitter.core.relief.decide import Relief, relieve
+from relief.world import BEGIN, MINUTE, piled
 from splitter.core.relief.model import Amounts, Cluster, Resource, Sample, Thresholds, Tuning
-from splitter.core.relief.samples import History, faults_of, hot_by, paused_by, remembered
+from splitter.relief.decide import Relief, relieve
+from splitter.relief.samples import History, faults_of, hot_by, paused_by, remembered
 
 CPU = Thresholds({Resource.CPU: 85.0})
 TUNING = Tuning()

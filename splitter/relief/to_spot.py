@@ -10,7 +10,8 @@ from dataclasses import replace
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool, seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.look import (
+from splitter.core.relief.model import Amounts, NodeLoad
+from splitter.relief.look import (
     VAIN,
     Candidate,
     Look,
@@ -22,8 +23,7 @@ from splitter.core.relief.look import (
     take,
     target_for,
 )
-from splitter.core.relief.model import Amounts, NodeLoad
-from splitter.core.relief.spread import let_in
+from splitter.relief.spread import let_in
 
 _Stray = tuple[NodeLoad, Candidate]
 

@@ -14,7 +14,6 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
-from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -29,6 +28,7 @@ from splitter.core.relief.model import (
     WorkloadLoad,
 )
 from splitter.core.relief.move import Moving, Newcomer, Step, next_step
+from splitter.relief.decide import Relief, relieve
 
 MINUTE = timedelta(minutes=1)
 WHOLE = Amounts(8000, 32 * 1024.0**3)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import BEGIN, MINUTE, WHOLE, World, a_minute_later, piled
+from relief.world import BEGIN, MINUTE, WHOLE, World, a_minute_later, piled
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -27,6 +26,7 @@ from splitter.core.relief.model import (
     Tuning,
     WorkloadLoad,
 )
+from splitter.relief.decide import Relief, relieve
 
 CPU = Thresholds({Resource.CPU: 85.0, Resource.MEMORY: 90.0})
 HOUR = 60

@@ -1,4 +1,4 @@
-"""Turns what the cache and a reconcile know into what `core.relief` looks at."""
+"""Turns what the cache and a reconcile know into what `relief.decide` looks at."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import HOST, ZONE, Change, World, a_minute_later, every_workload, looked_at, played
+from relief.world import HOST, ZONE, Change, World, a_minute_later, every_workload, looked_at, played
 from splitter.core.hot_nodes import Aim
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
-from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import Domains, PastMove, Resource, Thresholds, WorkloadLoad
-from splitter.core.relief.spread import Crowding, _Spread
+from splitter.relief.decide import Relief, relieve
+from splitter.relief.spread import Crowding, _Spread
 
 CPU = Thresholds({Resource.CPU: 85.0})
 NODES = [f"node-{n}" for n in range(5)]

@@ -1,19 +1,17 @@
 """Which nodes a new replica is to be kept off: those that it must not stay on and that might draw it.
 
 The scheduler goes by requests and does not see real use. A placeholder on each of these nodes tells it which
-ones to prefer not to take (`twins.hints`); where it stands in anybody's way, none is made.
+ones to prefer not to take (`core.twins.hints`); where it stands in anybody's way, none is made.
 Source: docs/adr/0070.
 """
 
 from collections.abc import Collection
 from typing import Final
 
-from splitter.core.relief.model import Amounts, Cluster, NodeLoad, ReplicaLoad, Resource
+from splitter.core.relief.model import HINT, Amounts, Cluster, NodeLoad, ReplicaLoad, Resource
 
 HINTS_MAX: Final = 8
 """On so many nodes at most for one move: those with the lowest requests, which draw most."""
-HINT: Final = Amounts(cpu=10.0, memory=16.0 * 1024**2)
-"""What a placeholder requests: it tells, and holds no room."""
 
 
 def drawing(cluster: Cluster, avoid: Collection[str], replica: ReplicaLoad) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 One for each term of a leader. The reconciler tells it of each workload that it has reconciled (`saw`), and
 takes along what is known when it reconciles one that asks (`view`). While none asks nothing is read, kept or
-computed. The decision is `core.relief`'s, over the whole cluster; a move is its workload's reconcile.
+computed. The decision is `decide`'s, over the whole cluster; a move is its workload's reconcile.
 """
 
 import asyncio
@@ -21,8 +21,6 @@ from splitter.core.names import Key
 from splitter.core.placement.relief import is_asked, why_none_leaves
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import State
-from splitter.core.relief.decide import Relief, relieve
-from splitter.core.relief.look import WantedMove
 from splitter.core.relief.model import (
     SKEW_S,
     Amounts,
@@ -38,13 +36,15 @@ from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.quotas import lacks_room
 from splitter.kube.real_use import Queries, RealUse, real_use, used_by_prometheus
-from splitter.reconciler.relief_cluster import (
+from splitter.relief.cluster import (
     ClusterLooks,
     KnownWorkload,
     member_loads,
     replica_loads,
     spread_loads,
 )
+from splitter.relief.decide import Relief, relieve
+from splitter.relief.look import WantedMove
 from splitter.report import metrics
 from splitter.settings import Settings
 

@@ -14,7 +14,6 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
-from splitter.core.relief.hint import drawing
 from splitter.core.relief.model import (
     VAIN_S,
     Amounts,
@@ -27,7 +26,8 @@ from splitter.core.relief.model import (
     Tuning,
     WorkloadLoad,
 )
-from splitter.core.relief.samples import History, usable
+from splitter.relief.hint import drawing
+from splitter.relief.samples import History, usable
 
 Since = Mapping[Key, datetime]
 """Since when something has been so of a workload, at each look. In memory: after a restart it begins anew."""

@@ -10,8 +10,6 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.reasons import Reason
-from splitter.core.relief import look as look_module
-from splitter.core.relief.look import Candidate, Look
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -24,6 +22,8 @@ from splitter.core.relief.model import (
     Tuning,
     WorkloadLoad,
 )
+from splitter.relief import look as look_module
+from splitter.relief.look import Candidate, Look
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WEB = Key(DEPLOYMENT, "shop", "web")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import ASKED, BEGIN, MINUTE, World, every_workload, looked_at, played
+from relief.world import ASKED, BEGIN, MINUTE, World, every_workload, looked_at, played
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.relief.decide import Relief, relieve
 from splitter.core.relief.model import Amounts, Cluster, PastMove, Resource, Sample, Thresholds
+from splitter.relief.decide import Relief, relieve
 
 CPU = Thresholds({Resource.CPU: 85.0})
 SOAK_S = 600.0

@@ -21,7 +21,6 @@ from splitter.core.nodes.fit import MatchExpression, NodeHeadroom, PodRequest, S
 from splitter.core.placeable import Reach
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import Reason, State
-from splitter.core.relief.decide import Relief
 from splitter.core.relief.model import Amounts, Sample, Tuning
 from splitter.core.relief.model import Cluster as CoreCluster
 from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart
@@ -31,7 +30,8 @@ from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.kube.real_use import RealUse
 from splitter.kube.records import PodRecord
-from splitter.reconciler.relief import HotNodesWatch, _left, watch_of
+from splitter.relief.decide import Relief
+from splitter.relief.watch import HotNodesWatch, _left, watch_of
 from splitter.settings import Settings
 
 GIB = 1024**3
@@ -392,7 +392,7 @@ class TestSource:
 
     async def test_one_that_does_not_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A look ends all the same."""
-        monkeypatch.setattr("splitter.reconciler.relief._LONGEST_READ_S", 0.01)
+        monkeypatch.setattr("splitter.relief.watch._LONGEST_READ_S", 0.01)
         watch = self.watch()
         assert watch is not None
         watch._measure = asyncio.Event().wait  # type: ignore[assignment] # noqa: SLF001
