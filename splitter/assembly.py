@@ -6,6 +6,7 @@ starts, writes or decides.
 
 from collections import ChainMap
 from functools import partial
+from typing import TYPE_CHECKING
 
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.labels_annotations.policy import Policy
@@ -19,6 +20,15 @@ from splitter.kube.asks import Assess, Enqueue
 from splitter.kube.cache import Cache
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from splitter.core.names import Key
+    from splitter.kube.listed import Reader
+    from splitter.relief.watch import HotNodesWatch
+
+    WatchOf = Callable[[Rules, Reader, Cache, Callable[[Key], None]], HotNodesWatch]
 
 # metrics-server measures every 15 s to a minute.
 _STALE_S = 180.0
@@ -88,6 +98,18 @@ def rules_of(settings: Settings) -> Rules:
             pull_secrets=settings.placeholder_pull_secrets,
         ),
     )
+
+
+def relief_of(settings: Settings) -> "WatchOf | None":
+    """Return what makes a term's watch of hot nodes; None if the settings name no source of real use.
+
+    Nothing else loads `splitter.relief`. Loading takes 25 ms: ask before a term begins (docs/adr/0111).
+    """
+    if settings.relief_source == "off":
+        return None
+    from splitter.relief.watch import watch_of  # noqa: PLC0415 - only if asked for
+
+    return partial(watch_of, settings)
 
 
 def node_presets_of(settings: Settings) -> NodePresets:

@@ -21,7 +21,7 @@ from typing import Any
 import kopf
 from prometheus_client import REGISTRY
 
-from splitter.assembly import cache_of, renderer_of, rules_of
+from splitter.assembly import cache_of, relief_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason, State
 from splitter.kube.access import check_access, check_connection, missing_in, patiently
@@ -39,7 +39,6 @@ from splitter.reconciler import Reconciler
 from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import REST_S, WorkQueue
 from splitter.reconciler.watchdog import Watchdog, leave_alone
-from splitter.relief.watch import watch_of
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import health, metrics, scrapes
 from splitter.report.serving import default_address
@@ -166,6 +165,7 @@ class _Operator:
             )
             self._writing = client.under(self._election)
         self._renderer = BoundedRenderer(renderer_of(settings, self._cache.template_sets.by_name))
+        self._watch_of = relief_of(settings)
         self._reconciler: Reconciler | None = None  # of this term
         self._health = health.Health()
         self._watchdog = Watchdog(
@@ -325,7 +325,7 @@ class _Operator:
             Writer(self._writing, self._cache),
             self._renderer,
             rules=rules,
-            relief=watch_of(self._settings, rules, self._client, self._cache, self._queue.add),
+            relief=self._watch_of and self._watch_of(rules, self._client, self._cache, self._queue.add),
             resync_s=self._settings.resync_s,
             views=self._views,
             moving=[one.source for one in self._cache.splits.values() if one.state in _ON_THE_MOVE],

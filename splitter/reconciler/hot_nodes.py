@@ -1,6 +1,6 @@
 """What a reconcile is told of hot nodes, and a move off one, written down before its raise.
 
-`relief` looks at real use, if the settings name a source of it.
+`splitter.relief` looks at real use. It is loaded only if the settings name a source of it (docs/adr/0111).
 """
 
 from dataclasses import replace

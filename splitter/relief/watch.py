@@ -244,10 +244,8 @@ class HotNodesWatch:
 
 def watch_of(
     settings: Settings, rules: Rules, reader: Reader, cache: Cache, enqueue: Callable[[Key], None]
-) -> HotNodesWatch | None:
-    """Return who looks at real use, as the settings say; None: nobody does."""
-    if settings.relief_source == "off":
-        return None
+) -> HotNodesWatch:
+    """Return what looks at real use, at the source that the settings name."""
     measure = partial(real_use, reader, settings.watch_namespaces)
     if settings.relief_source == "prometheus":
         queries = Queries(

@@ -374,19 +374,14 @@ class TestSource:
     """The settings say who is asked."""
 
     @staticmethod
-    def watch(**settings: object) -> HotNodesWatch | None:
+    def watch(**settings: object) -> HotNodesWatch:
         """Return who looks at real use with these settings."""
         made = Settings.model_validate(settings)
         return watch_of(made, Rules(), Quotas(), Cache(), print)  # type: ignore[arg-type]
 
-    def test_off(self) -> None:
-        """Then nobody."""
-        assert self.watch(relief_source="off") is None
-
     async def test_a_prometheus(self) -> None:
         """And not metrics.k8s.io: nobody listens at this address."""
         watch = self.watch(relief_source="prometheus", relief_prometheus="http://127.0.0.1:1")
-        assert watch is not None
         used = await watch._read()  # noqa: SLF001 - what `run` does at each look
         assert used.missing.startswith("real use cannot be read: http://127.0.0.1:1/api/v1/query: ")
 
@@ -394,7 +389,6 @@ class TestSource:
         """A look ends all the same."""
         monkeypatch.setattr("splitter.relief.watch._LONGEST_READ_S", 0.01)
         watch = self.watch()
-        assert watch is not None
         watch._measure = asyncio.Event().wait  # type: ignore[assignment] # noqa: SLF001
         assert "did not answer within" in (await watch._read()).missing  # noqa: SLF001
 
