@@ -17,8 +17,11 @@ from splitter.core.nodes.fit import NodeHeadroom, PodRequest, SpreadConstraint, 
 from splitter.core.placeable import Reach
 from splitter.core.placement.relief import leaves_from
 from splitter.core.placement.reservations import placeholder_manifest
-from splitter.core.relief.model import (
-    Amounts,
+from splitter.core.relief.model import Amounts
+from splitter.kube import parse
+from splitter.kube.cache import Cache
+from splitter.kube.real_use import RealUse
+from splitter.relief.loads import (
     Cluster,
     Domains,
     NodeLoad,
@@ -28,9 +31,6 @@ from splitter.core.relief.model import (
     SpreadLoad,
     WorkloadLoad,
 )
-from splitter.kube import parse
-from splitter.kube.cache import Cache
-from splitter.kube.real_use import RealUse
 
 # The scheduler tries every pod again within five minutes: who waits longer waits for something else.
 _WAITS_S: Final = 300.0

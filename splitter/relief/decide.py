@@ -9,16 +9,9 @@ from dataclasses import dataclass, field
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.model import (
-    Amounts,
-    Cluster,
-    NodeLoad,
-    PastMove,
-    Resource,
-    Thresholds,
-    Tuning,
-)
+from splitter.core.relief.model import Amounts, Resource, Thresholds, Tuning
 from splitter.relief import samples
+from splitter.relief.loads import Cluster, NodeLoad, PastMove
 from splitter.relief.look import (
     VAIN,
     Candidate,

@@ -8,7 +8,8 @@ Source: docs/adr/0070.
 from collections.abc import Collection
 from typing import Final
 
-from splitter.core.relief.model import HINT, Amounts, Cluster, NodeLoad, ReplicaLoad, Resource
+from splitter.core.relief.model import HINT, Amounts, Resource
+from splitter.relief.loads import Cluster, NodeLoad, ReplicaLoad
 
 HINTS_MAX: Final = 8
 """On so many nodes at most for one move: those with the lowest requests, which draw most."""

@@ -14,19 +14,9 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
-from splitter.core.relief.model import (
-    VAIN_S,
-    Amounts,
-    Cluster,
-    NodeLoad,
-    PastMove,
-    ReplicaLoad,
-    Resource,
-    Thresholds,
-    Tuning,
-    WorkloadLoad,
-)
+from splitter.core.relief.model import VAIN_S, Amounts, Resource, Thresholds, Tuning
 from splitter.relief.hint import drawing
+from splitter.relief.loads import Cluster, NodeLoad, PastMove, ReplicaLoad, WorkloadLoad
 from splitter.relief.samples import History, usable
 
 Since = Mapping[Key, datetime]

@@ -8,17 +8,8 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from splitter.core.model import seconds_between
-from splitter.core.relief.model import (
-    SKEW_S,
-    Amounts,
-    Cluster,
-    NodeLoad,
-    PastMove,
-    Resource,
-    Sample,
-    Thresholds,
-    Tuning,
-)
+from splitter.core.relief.model import SKEW_S, Amounts, Resource, Sample, Thresholds, Tuning
+from splitter.relief.loads import Cluster, NodeLoad, PastMove
 
 History = Mapping[str, tuple[Sample, ...]]
 """The last samples of each node, by its UID, oldest first. In memory: after a restart they are taken anew."""

@@ -12,7 +12,7 @@ from typing import Final
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.model import NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
+from splitter.relief.loads import NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
 from splitter.relief.look import (
     VAIN,
     Candidate,

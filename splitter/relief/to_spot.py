@@ -10,7 +10,8 @@ from dataclasses import replace
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool, seconds_between
 from splitter.core.names import Key
-from splitter.core.relief.model import Amounts, NodeLoad
+from splitter.core.relief.model import Amounts
+from splitter.relief.loads import NodeLoad
 from splitter.relief.look import (
     VAIN,
     Candidate,

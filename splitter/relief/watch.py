@@ -21,14 +21,7 @@ from splitter.core.names import Key
 from splitter.core.placement.relief import is_asked, why_none_leaves
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import State
-from splitter.core.relief.model import (
-    SKEW_S,
-    Amounts,
-    Cluster,
-    PastMove,
-    Tuning,
-    WorkloadLoad,
-)
+from splitter.core.relief.model import SKEW_S, Amounts, Tuning
 from splitter.core.relief.thresholds import thresholds_of
 from splitter.core.split_status import ReliefMove
 from splitter.kube.cache import Cache
@@ -44,6 +37,7 @@ from splitter.relief.cluster import (
     spread_loads,
 )
 from splitter.relief.decide import Relief, relieve
+from splitter.relief.loads import Cluster, PastMove, WorkloadLoad
 from splitter.relief.look import WantedMove
 from splitter.report import metrics
 from splitter.settings import Settings

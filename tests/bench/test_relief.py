@@ -27,23 +27,14 @@ from splitter.core.model import Note, Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
-from splitter.core.relief.model import (
-    Amounts,
-    Cluster,
-    NodeLoad,
-    ReplicaLoad,
-    Resource,
-    Sample,
-    Thresholds,
-    Tuning,
-    WorkloadLoad,
-)
+from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
 from splitter.kube.client import Client, Json
 from splitter.kube.connect import connect
 from splitter.kube.observe import Observer
 from splitter.kube.paths import USED_BY_NODES, ResourcePath
 from splitter.kube.real_use import real_use
 from splitter.relief.decide import Relief, relieve
+from splitter.relief.loads import Cluster, NodeLoad, ReplicaLoad, WorkloadLoad
 from splitter.relief.watch import HotNodesWatch
 
 pytestmark = pytest.mark.bench

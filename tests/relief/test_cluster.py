@@ -8,8 +8,9 @@ from builders import ago, observation, pod, pods, replica_set, twin, twin_of
 from cpu import cpu_below
 from splitter.core.model import Attachment, NodeStatus, Pool
 from splitter.core.nodes.fit import MatchExpression, SpreadConstraint
-from splitter.core.relief.model import Amounts, Qos
+from splitter.core.relief.model import Amounts
 from splitter.relief.cluster import amounts_of, replica_loads, spread_loads
+from splitter.relief.loads import Qos
 
 OF_WEB = (MatchExpression("app", "In", ("web",)),)
 BY_ZONE = SpreadConstraint("zone", 1, strict=False, selector=OF_WEB)

@@ -13,20 +13,9 @@ from relief.world import BEGIN, MINUTE, WHOLE, World, a_minute_later, piled
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.relief.model import (
-    Amounts,
-    Cluster,
-    NodeLoad,
-    PastMove,
-    Qos,
-    ReplicaLoad,
-    Resource,
-    Sample,
-    Thresholds,
-    Tuning,
-    WorkloadLoad,
-)
+from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
 from splitter.relief.decide import Relief, relieve
+from splitter.relief.loads import Cluster, NodeLoad, PastMove, Qos, ReplicaLoad, WorkloadLoad
 
 CPU = Thresholds({Resource.CPU: 85.0, Resource.MEMORY: 90.0})
 HOUR = 60

@@ -6,8 +6,9 @@ import pytest
 
 from builders import NOW
 from splitter.core.model import Pool
-from splitter.core.relief.model import Amounts, Cluster, NodeLoad, ReplicaLoad
+from splitter.core.relief.model import Amounts
 from splitter.relief.hint import HINTS_MAX, drawing
+from splitter.relief.loads import Cluster, NodeLoad, ReplicaLoad
 
 GIB = 1024.0**3
 NODE = NodeLoad("hot", "uid-hot", Pool.SPOT, Amounts(8000, 32 * GIB), Amounts(800, 3 * GIB), free_pods=50)

@@ -10,19 +10,9 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.reasons import Reason
-from splitter.core.relief.model import (
-    Amounts,
-    Cluster,
-    NodeLoad,
-    PastMove,
-    ReplicaLoad,
-    Resource,
-    Sample,
-    Thresholds,
-    Tuning,
-    WorkloadLoad,
-)
+from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
 from splitter.relief import look as look_module
+from splitter.relief.loads import Cluster, NodeLoad, PastMove, ReplicaLoad, WorkloadLoad
 from splitter.relief.look import Candidate, Look
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from relief.world import BEGIN, MINUTE, piled
-from splitter.core.relief.model import Amounts, Cluster, Resource, Sample, Thresholds, Tuning
+from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
 from splitter.relief.decide import Relief, relieve
+from splitter.relief.loads import Cluster
 from splitter.relief.samples import History, faults_of, hot_by, paused_by, remembered
 
 CPU = Thresholds({Resource.CPU: 85.0})

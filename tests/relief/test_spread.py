@@ -10,8 +10,9 @@ from relief.world import HOST, ZONE, Change, World, a_minute_later, every_worklo
 from splitter.core.hot_nodes import Aim
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
-from splitter.core.relief.model import Domains, PastMove, Resource, Thresholds, WorkloadLoad
+from splitter.core.relief.model import Resource, Thresholds
 from splitter.relief.decide import Relief, relieve
+from splitter.relief.loads import Domains, PastMove, WorkloadLoad
 from splitter.relief.spread import Crowding, _Spread
 
 CPU = Thresholds({Resource.CPU: 85.0})

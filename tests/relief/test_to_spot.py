@@ -11,8 +11,9 @@ from relief.world import ASKED, BEGIN, MINUTE, World, every_workload, looked_at,
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.relief.model import Amounts, Cluster, PastMove, Resource, Sample, Thresholds
+from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds
 from splitter.relief.decide import Relief, relieve
+from splitter.relief.loads import Cluster, PastMove
 
 CPU = Thresholds({Resource.CPU: 85.0})
 SOAK_S = 600.0

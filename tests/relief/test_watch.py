@@ -22,7 +22,6 @@ from splitter.core.placeable import Reach
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import Reason, State
 from splitter.core.relief.model import Amounts, Sample, Tuning
-from splitter.core.relief.model import Cluster as CoreCluster
 from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
@@ -31,6 +30,7 @@ from splitter.kube.paths import ResourcePath
 from splitter.kube.real_use import RealUse
 from splitter.kube.records import PodRecord
 from splitter.relief.decide import Relief
+from splitter.relief.loads import Cluster as CoreCluster
 from splitter.relief.watch import HotNodesWatch, _left, watch_of
 from splitter.settings import Settings
 

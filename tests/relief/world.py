@@ -14,21 +14,10 @@ from splitter.core.hot_nodes import Aim
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
-from splitter.core.relief.model import (
-    Amounts,
-    Cluster,
-    Domains,
-    NodeLoad,
-    PastMove,
-    ReplicaLoad,
-    Sample,
-    SpreadLoad,
-    Thresholds,
-    Tuning,
-    WorkloadLoad,
-)
+from splitter.core.relief.model import Amounts, Sample, Thresholds, Tuning
 from splitter.core.relief.move import Moving, Newcomer, Step, next_step
 from splitter.relief.decide import Relief, relieve
+from splitter.relief.loads import Cluster, Domains, NodeLoad, PastMove, ReplicaLoad, SpreadLoad, WorkloadLoad
 
 MINUTE = timedelta(minutes=1)
 WHOLE = Amounts(8000, 32 * 1024.0**3)
