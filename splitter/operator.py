@@ -1,6 +1,6 @@
 """The operator: starts everything, leads or stands by, and stops it.
 
-`cli.run` calls `run`. It connects and probes first (kopf would try for a minute and leave with a
+`splitter.run` calls `run`. It connects and probes first (kopf would try for a minute and leave with a
 traceback), then lets kopf run the process: start-up fills the caches and joins the election, clean-up stops.
 A reconciler lives for one term: while this process leads, and no longer; the caches live on. The labelled
 sources come through a reflector too: after a gap kopf never says what has disappeared (docs/adr/0004).

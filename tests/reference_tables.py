@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from splitter.cli import exits
+from splitter import exits
 from splitter.core.labels_annotations.policy import ANNOTATIONS, Policy
 from splitter.core.labels_annotations.words import Annotation, reported
 

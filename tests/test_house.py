@@ -186,9 +186,9 @@ class TestWords:
     }
     # Pages of the dashboard, and the recording, came beside this list, with words of their own.
     ALLOWED_BELOW: Mapping[str, frozenset[str]] = {
-        "splitter/dashboard": frozenset({"news", "room", "told"}),
+        "splitter/plugin/dashboard": frozenset({"news", "room", "told"}),
         "lab/demo": frozenset({"room", "told"}),
-        "tests/dashboard": frozenset({"told"}),
+        "tests/plugin/dashboard": frozenset({"told"}),
     }
     ALLOWED_ANYWHERE: Mapping[str, str] = {
         "mark": "pytest.mark; a variable that holds the OwnershipMark or a position in a YAML file",
@@ -312,7 +312,7 @@ class TestMirror:
     SUITES: tuple[str, ...] = ("bench", "chaos", "chart", "compatibility", "e2e", "floods", "fuzz", "model")
     SUITES += ("memory", "monitoring", "release", "soak", "stories", "templates", "upgrade")
     ALLOWED: Mapping[str, str] = {
-        "tests/dashboard/test_browser.py": "the page, as a browser shows it",
+        "tests/plugin/dashboard/test_browser.py": "the page, as a browser shows it",
         "tests/test_architecture.py": "docs",
         "tests/test_argocd.py": "manifests",
         "tests/test_cpu.py": "bounds of other tests",

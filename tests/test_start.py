@@ -25,7 +25,7 @@ import yaml
 from lab.checkout import ROOT
 from lab.fixtures.controller import environment
 from listening import Listening
-from splitter.cli import main
+from splitter.plugin.cli import main
 
 DEADLINE_S = 90.0
 CERTIFICATE = Path(__file__).with_name("worthless.pem")
@@ -268,7 +268,8 @@ class TestProcess:
 # A bug, in the place of the controller. A traceback shows its lines, so the value is in none of them.
 _BUG = """
 import sys
-from splitter import cli, operator
+from splitter import operator
+from splitter.plugin import cli
 
 async def run(_):
     raise ValueError(f"invalid literal: {''.join(('hun', 'ter2'))!r}")

@@ -6,9 +6,9 @@ import pytest
 
 from lab.checkout import ROOT
 from lab.traces import Change, read_trace
-from splitter.simulate import trace
+from splitter.plugin.simulate import trace
 
-BAMBOO = ROOT / "tests" / "simulate" / "traces" / "bamboo-g4dn.csv"
+BAMBOO = ROOT / "tests" / "plugin" / "simulate" / "traces" / "bamboo-g4dn.csv"
 
 
 def test_reads_what_the_simulator_reads() -> None:

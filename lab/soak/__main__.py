@@ -20,7 +20,7 @@ from lab.soak.report import line_of, table
 from lab.soak.suite import Hour, Soak
 from lab.traces import Trace, read_trace
 
-TRACE = ROOT / "tests" / "simulate" / "traces" / "bamboo-g4dn.csv"
+TRACE = ROOT / "tests" / "plugin" / "simulate" / "traces" / "bamboo-g4dn.csv"
 LEAST_MINUTES = 3.0
 """Of less nothing can be said."""
 

@@ -3,8 +3,8 @@
 import pytest
 
 from splitter.admission import placement_policy
-from splitter.cli.admission import Subject, document, policies
 from splitter.core.desired.scheduling import NodePresets
+from splitter.plugin.cli.admission import Subject, document, policies
 from splitter.settings import Settings
 
 EXPRESSION = {"key": "cheap.example.com/pool", "operator": "Exists"}

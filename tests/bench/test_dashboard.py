@@ -21,11 +21,11 @@ import pytest
 import yaml
 from selenium.webdriver import Chrome
 
-from dashboard.browser import DESK, MISSING, chromium, looks_like, programs
-from dashboard.paper_cluster import PaperCluster, api_of, node, placed, split
 from lab.bench.figures import machine, show
+from plugin.dashboard.browser import DESK, MISSING, chromium, looks_like, programs
+from plugin.dashboard.paper_cluster import PaperCluster, api_of, node, placed, split
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.dashboard.fleet import element_id
+from splitter.plugin.dashboard.fleet import element_id
 
 pytestmark = [pytest.mark.bench, pytest.mark.skipif(programs() is None, reason=MISSING)]
 

@@ -40,12 +40,11 @@ class TestClock:
 
 def test_nobody_else_asks_for_the_time() -> None:
     """Whoever runs in the controller and asks for the wall clock asks the one that can be set."""
-    left_out = ("cli", "dashboard", "sandbox", "demo", "simulate")  # not in the controller
+    left_out = ("plugin", "sandbox", "demo")  # not in the controller
     collected = set()
     for path in (ROOT / "splitter").rglob("*.py"):
         folder = path.relative_to(ROOT / "splitter").parts[0]
         if folder not in left_out and re.search(r"\bdatetime\.now\(|\btime\.time\(|utcnow", path.read_text()):
             dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             collected.add(dotted.removesuffix(".__init__"))
-    collected.discard("splitter.reconciler.preview")  # asked by `splitter plan` only
     assert collected == set(ASKING)

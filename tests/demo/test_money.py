@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lab.demo.money import has_saved, saves
-from splitter.core.savings import ASSUMED_SPOT_PRICE
 from splitter.core.split_status import PoolCounts, SplitStatus
 from splitter.core.split_status.usage import Amount, Usage, Use
+from splitter.plugin.core.savings import ASSUMED_SPOT_PRICE
 
 JsonObject = dict[str, Any]
 

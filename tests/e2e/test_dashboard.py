@@ -11,13 +11,13 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from dashboard.browser import MISSING, chromium, complaints, programs
 from e2e.support.terminal import Terminal
 from lab.checkout import ROOT
 from lab.fixtures.shop import DEADLINE_S, Shop
 from lab.sandbox import Notice, Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.waiting import wait_until
+from plugin.dashboard.browser import MISSING, chromium, complaints, programs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(programs() is None, reason=MISSING)]
 

@@ -8,7 +8,7 @@ import pytest
 from lab.soak.day import BUSY, FIRST_NODES, HOUR_S, HOURS, Deed, What, first_nodes, hour
 from lab.traces import Change, Trace, read_trace
 
-TRACE = read_trace(Path(__file__).parents[1] / "simulate" / "traces" / "bamboo-g4dn.csv")
+TRACE = read_trace(Path(__file__).parents[1] / "plugin" / "simulate" / "traces" / "bamboo-g4dn.csv")
 PARTS = 5
 OURS = {What.RESTARTED, What.LEADER_CHANGES}
 

@@ -3,7 +3,6 @@
 `Story` is what a test writes; its lines become the golden file.
 """
 
-from splitter.core.action_messages import describe
 from splitter.core.actions import (
     Action,
     AdoptPods,
@@ -39,6 +38,7 @@ from splitter.core.actions import (
 )
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
+from splitter.plugin.core.action_messages import describe
 from stories.cluster import Cluster, Deployment, ReplicaSet
 from stories.controllers import actors, next_due
 from stories.kubelets import fall_ill

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from splitter.core.action_messages import describe
 from splitter.core.actions import Action, ApplyTwin, Scale
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
@@ -19,6 +18,7 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
+from splitter.plugin.core.action_messages import describe
 from splitter.report.status import build
 from stories.cluster import LostRaceError
 from stories.quorum import (

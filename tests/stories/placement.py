@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from builders import NOW, free_source, observation, pod, replica_set, split
-from splitter.core.action_messages import describe
 from splitter.core.actions import (
     Action,
     CreatePlaceholder,
@@ -42,6 +41,7 @@ from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, Restart
 from splitter.core.stateful import StatefulView
+from splitter.plugin.core.action_messages import describe
 from stories.reconciles import look_again_s
 
 KEY = Key(STATEFUL_SET, "shop", "db")

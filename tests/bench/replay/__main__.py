@@ -18,7 +18,7 @@ from bench.replay.stage import Cast, Outcome, play
 from lab.bench.figures import machine
 from lab.checkout import ROOT
 from lab.sandbox import SandboxError
-from splitter.simulate.trace import Trace, read_trace
+from splitter.plugin.simulate.trace import Trace, read_trace
 
 DATA = Path(os.environ.get("SPLITTER_DATA", ROOT.parent / "shared" / "data"))
 PLAYS = 200

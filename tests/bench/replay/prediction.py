@@ -13,9 +13,9 @@ from itertools import groupby, pairwise
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.model import RELEASE_S
-from splitter.simulate.contenders import Rebalancing
-from splitter.simulate.replay import Assumptions, SimulationResult, simulate
-from splitter.simulate.trace import Change, Trace
+from splitter.plugin.simulate.contenders import Rebalancing
+from splitter.plugin.simulate.replay import Assumptions, SimulationResult, simulate
+from splitter.plugin.simulate.trace import Change, Trace
 
 LEAD_S = 3 * 3600.0
 """Uncompressed. The simulator begins on on-demand; so long before the trace begins it may move to spot."""

@@ -22,7 +22,7 @@ from lab.sandbox import Between, Instant, Recorder, Sandbox
 from lab.sandbox.recording import PodSeen
 from lab.sandbox.waiting import wait_until
 from splitter.core.rebalance import Tuning
-from splitter.simulate.trace import Change, Trace
+from splitter.plugin.simulate.trace import Change, Trace
 
 ON_DEMAND_NODES = 6
 NAMESPACE = "boutique"

@@ -5,7 +5,7 @@ import pytest
 from bench.replay.prediction import Figures, compressed, predicted, spread, tuned
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
-from splitter.simulate.trace import Change, Trace
+from splitter.plugin.simulate.trace import Change, Trace
 
 FOUR = tuple(Change(0.0, f"node{number}", added=True) for number in range(4))
 

@@ -9,7 +9,6 @@ import pytest
 
 from builders import NOW, ago, pod, split
 from core.placement.placed_sets import MANIFEST, RESERVATIONS, SPOT, db, members, one, planned, seen
-from splitter.core.action_messages import describe
 from splitter.core.actions import (
     CreatePlaceholder,
     DeletePlaceholder,
@@ -30,6 +29,7 @@ from splitter.core.reasons import Reason, State
 from splitter.core.split_status import RebalanceState
 from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
+from splitter.plugin.core.action_messages import describe
 
 
 class TestTaking:

@@ -1,0 +1,1 @@
+"""What a person runs with a kubeconfig: `splitter VERB`, and the same as `kubectl splitter VERB`."""

@@ -1,0 +1,137 @@
+"""Reads Splits and formats them as a table, for `status` and `explain`.
+
+`cells` and `table` are pure: the JSON of Splits in, text out. A Split that is not reported on yet has dashes.
+"""
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+
+from rich.text import Text
+
+from splitter.core.errors import SplitterError
+from splitter.core.names import Key, is_name
+from splitter.core.reasons import Reason, State
+from splitter.core.split_status import SplitStatus
+from splitter.kube.client import ApiError, Client, Json
+from splitter.kube.paths import splits
+from splitter.plugin.cli.target import Target
+from splitter.report.printable import printable
+
+_HEADINGS = ("WORKLOAD", "READY", "ON-DEMAND", "SPOT", "COVER", "STATE", "REASON")
+_STATE = _HEADINGS.index("STATE")
+_NUMBERS = range(1, _STATE)
+NAME_MIN = 12  # of a name that is shortened: less tells nobody anything
+
+_STYLES = {
+    State.STEADY.value: "green",
+    State.REFUSED.value: "red",
+    State.CONFLICT.value: "red",
+    State.HELD.value: "yellow",
+}
+_MOVING = "cyan"
+
+
+async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bool]) -> list[Json]:
+    """Return the Splits of the target's namespaces that are wanted, by namespace and name.
+
+    Raises SplitterError where the kind Split is not known, ApiError when they cannot be read.
+    """
+    try:
+        items = (await client.get(splits(target.namespace or "")))["items"]
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            message = f"{client.server} knows no Splits; install splitter there: kubectl apply -k manifests/"
+            raise SplitterError(Reason.API_UNREACHABLE, message) from error
+        raise
+    chosen = [split for split in items if wanted(key_of(split))]
+    return sorted(chosen, key=lambda split: (key_of(split).namespace, key_of(split).name))
+
+
+def key_of(split: Json) -> Key:
+    """Return the workload of a Split; named as the Split where `spec.source` has no valid name."""
+    metadata = split.get("metadata") or {}
+    source = (split.get("spec") or {}).get("source") or {}
+    name = source.get("name")
+    return Key(
+        str(source.get("kind", "Deployment")),
+        str(metadata.get("namespace", "default")),
+        name if is_name(name) else str(metadata.get("name", "")),
+    )
+
+
+def called(key: Key, *, namespaced: bool) -> str:
+    """Return a workload as tables name it; the kind is said where it is no Deployment.
+
+    >>> called(Key("StatefulSet", "shop", "db"), namespaced=True)
+    'shop/statefulset/db'
+    """
+    return str(key) if namespaced else str(key).partition("/")[2]
+
+
+def status_of(split: Json) -> SplitStatus:
+    """Return the status; its state is empty before the first report."""
+    return SplitStatus.from_json(split.get("status"))
+
+
+def cells(split: Json, *, namespaced: bool) -> tuple[str, ...]:
+    """Return one row: ready of desired; each pool ready of wanted.
+
+    >>> cells({"metadata": {"name": "web"}}, namespaced=False)
+    ('web', '-/-', '-/-', '-/-', '-', '-', '-')
+    """
+    name, status = called(key_of(split), namespaced=namespaced), status_of(split)
+    if not status.state:
+        return (printable(name), "-/-", "-/-", "-/-", "-", "-", "-")
+    row = (
+        name,
+        f"{status.ready}/{status.desired}",
+        *(f"{pool.ready}/{pool.wanted}" for pool in (status.on_demand, status.spot)),
+        str(status.cover),
+        status.state,
+        status.reason or "-",
+    )
+    return tuple(map(printable, row))
+
+
+def table(
+    splits: Sequence[Json], *, namespaced: bool = False, wide: bool = False, width: int | None = None
+) -> Text:
+    """Return the table; long names are shortened in their middle where it would be wider than `width`."""
+    rows = [cells(split, namespaced=namespaced) for split in splits]
+    widths = [max(len(row[column]) for row in (_HEADINGS, *rows)) for column in range(len(_HEADINGS))]
+    if width is not None and not wide:
+        left = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
+        widths[0] = min(widths[0], left)
+    messages = [printable(status_of(split).message or "-") for split in splits]
+    lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
+    lines += [
+        _line(row, widths, message if wide else "") for row, message in zip(rows, messages, strict=True)
+    ]
+    return Text("\n").join(lines)
+
+
+def _line(row: Sequence[str], widths: Sequence[int], message: str) -> Text:
+    line = Text()
+    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        shown = cell.rjust(width) if column in _NUMBERS else shortened(cell, width).ljust(width)
+        style = _style(cell) if column == _STATE else ""
+        line.append(shown, style)
+        line.append("  ")
+    line.append(message)
+    line.rstrip()
+    return line
+
+
+def _style(state: str) -> str:
+    """Return the colour of a state; the word says it too."""
+    if state not in {known.value for known in State}:
+        return ""
+    return _STYLES.get(state, _MOVING)
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text that fits, its beginning and its end."""
+    if len(text) <= width:
+        return text
+    head = (width - 3) // 2
+    return f"{text[:head]}...{text[len(text) - (width - 3 - head) :]}"

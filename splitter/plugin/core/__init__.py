@@ -1,0 +1,1 @@
+"""What only the plugin decides or counts: as pure as `splitter.core`."""

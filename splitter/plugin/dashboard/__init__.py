@@ -1,0 +1,13 @@
+"""The page of `splitter dashboard`: what splitter does, live, on loopback, read-only.
+
+`cli.dashboard` calls `serve`. `model` keeps what was seen, `fleet` and `workload` say what is shown of it,
+`views` renders that, `server` answers, `guard` says to whom, and `simulator` plays policies. Everything is
+read with the rights of whoever started it.
+"""
+
+from splitter.plugin.dashboard.model import Model
+from splitter.plugin.dashboard.server import Served, serve
+from splitter.plugin.dashboard.simulator import Simulator
+from splitter.plugin.dashboard.views import Tellers, Views
+
+__all__ = ["Model", "Served", "Simulator", "Tellers", "Views", "serve"]

@@ -1,0 +1,1 @@
+"""What only the plugin reads of a cluster."""

@@ -1,0 +1,1 @@
+"""What only the plugin shows: the archive for a maintainer, the page of reasons."""
