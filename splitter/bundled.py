@@ -1,9 +1,9 @@
 """Finds the files that travel with splitter: `templates/`, `manifests/`, `examples/`, a page.
 
 Called by `render` (template sets), by the command line (the demo applies manifests and the example
-application), and by `plugin.report.meanings` (the page of reasons). In a checkout these are the folders beside the
-package, so that an edit counts at once; in an installed wheel they are package data (`splitter/_bundled`, see
-pyproject.toml). It reads nothing and never writes.
+application), and by `plugin.report.meanings` (the page of reasons). In a checkout these are the folders
+beside the package, so that an edit counts at once; in an installed wheel they are package data
+(`splitter/_bundled`, see pyproject.toml). It reads nothing and never writes.
 """
 
 from pathlib import Path

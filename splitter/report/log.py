@@ -1,7 +1,7 @@
 """The log: one line a record, as text or as JSON, with the fields of the record beside its words.
 
-`splitter.run` asks for the handler. What is logged with `extra` becomes `key=value` at the end of a line of text,
-and a field of its own in JSON. The one line that tells of a reconcile (`reconcile_fields`) has the same
+`splitter.run` asks for the handler. What is logged with `extra` becomes `key=value` at the end of a line of
+text, and a field of its own in JSON. The one line that tells of a reconcile (`reconcile_fields`) has the same
 fields always. Instants are UTC, so that the lines of two machines can be laid side by side. Never a manifest,
 a Secret or an environment: fields are words, names and numbers, a sentence is cut, and of the words of
 others, such as an API server's in an exception, no value is left (`discretion`).

@@ -43,13 +43,13 @@ VERBS = {
     "rollout": Verb("asks", "Roll a changed template set out now."),
     "freeze": Verb("asks", "Hold both counts as they are."),
     "unfreeze": Verb("asks", "Let both counts move again."),
-    "uninstall": Verb("uninstall", "Give every workload back, and wait for it."),
+    "uninstall": Verb("splitter.giving_back", "Give every workload back, and wait for it."),
     "render": Verb("render", "Render the twins of Deployments and StatefulSets as YAML."),
     "simulate": Verb("simulate", "Replay spot capacity against policies."),
     "admission": Verb("admission", "Print policies for the API server."),
     "demo": Verb("demo", "Say how to run the demo."),
     "completion": Verb("completion", "Print the script that makes a shell complete verbs and names."),
-    "run": Verb("run", "Run the controller until SIGTERM or Ctrl-C."),
+    "run": Verb("splitter.run", "Run the controller until SIGTERM or Ctrl-C."),
 }
 
 
@@ -69,7 +69,8 @@ class _Verbs(TyperGroup):
 
 def _imported(name: str) -> Any:  # noqa: ANN401 - the same
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name=name)(getattr(import_module(f"splitter.plugin.cli.{VERBS[name].module}"), name))
+    path = VERBS[name].module if "." in VERBS[name].module else f"splitter.plugin.cli.{VERBS[name].module}"
+    alone.command(name=name)(getattr(import_module(path), name))
     return get_command(alone)
 
 

@@ -1,7 +1,7 @@
 """`splitter bundle`: writes one archive with what a maintainer needs, without users' values.
 
-`plugin.kube.bundle` reads, `plugin.report.bundle` leaves out what is nobody's business; here it is packed. What cannot be
-read is said in the archive and on standard error, and the rest is written all the same.
+`plugin.kube.bundle` reads, `plugin.report.bundle` leaves out what is nobody's business; here it is packed.
+What cannot be read is said in the archive and on standard error, and the rest is written all the same.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """The page of `splitter dashboard`: what splitter does, live, on loopback, read-only.
 
-`cli.dashboard` calls `serve`. `model` keeps what was seen, `fleet` and `workload` say what is shown of it,
-`views` renders that, `server` answers, `guard` says to whom, and `simulator` plays policies. Everything is
-read with the rights of whoever started it.
+`plugin.cli.dashboard` calls `serve`. `model` keeps what was seen, `fleet` and `workload` say what is shown of
+it, `views` renders that, `server` answers, `guard` says to whom, `simulator` plays policies. All is read
+with the rights of the person who started it.
 """
 
 from splitter.plugin.dashboard.model import Model

@@ -1,8 +1,8 @@
 """Reads what a maintainer needs for an issue: the installation, its logs, and what it has split.
 
-`plugin.cli.bundle` calls `read_bundle` once. Each part is read by itself: one that may not be read, or is not there,
-says why, and the others are read all the same. Secrets are never asked for. Nothing here cuts values out of
-what is read: `plugin.report.bundle` does that before anything is written.
+`plugin.cli.bundle` calls `read_bundle` once. Each part is read by itself: one that may not be read, or is not
+there, says why, and the others are read all the same. Secrets are never asked for. Nothing here cuts values
+out of what is read: `plugin.report.bundle` does that before anything is written.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,8 +1,8 @@
 """Selects what of an object goes into a bundle: names, counts and reasons, no user's values.
 
-Pure: objects as the API server gives them in, files out (`plugin.cli.bundle` writes them). Only fields that are
-named here are kept, never the whole of an object without those that are known to be bad: a field that a later
-Kubernetes brings is left out. Words of others lose what they quote, as in the log (`report.discretion`).
+Pure: objects as the API server gives them in, files out (`plugin.cli.bundle` writes them). Only fields that
+are named here are kept, never the whole of an object without those that are known to be bad: a field that a
+later Kubernetes brings is left out. Words of others lose what they quote, as in logs (`report.discretion`).
 """
 
 import json
