@@ -1,6 +1,6 @@
 """`python -m splitter`: the same as the command `splitter`."""
 
-from splitter.plugin.cli import main
+from splitter.command import main
 
 if __name__ == "__main__":
     main()

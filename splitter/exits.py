@@ -1,4 +1,6 @@
-"""The exit codes of every verb: scripts rely on them, so changing one is a breaking change.
+"""The exit codes of every verb, and its failures as sentences.
+
+Scripts rely on the codes, so changing one is a breaking change.
 
 `docs/reference/commands.md` lists them; `tests/test_reference.py` keeps it in step.
 """
@@ -9,7 +11,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Final
 
-import typer
+from splitter.core.errors import SplitterError
+from splitter.report.printable import printable
 
 
 class Exit(IntEnum):
@@ -17,7 +20,7 @@ class Exit(IntEnum):
 
     DONE = 0
     MENDABLE = 1  # one sentence on standard error says what
-    USAGE = 2  # the command line's own; typer ends with it
+    USAGE = 2  # the command line's own; typer and argparse end with it
     NOT_SPLIT = 3
     NOT_ALL_BACK = 4
     DIFFERS = 5  # of `render --diff`; not 1 as for kubectl, which is a mistake to every verb here
@@ -57,4 +60,15 @@ def faults_as_sentences(verb: str) -> Iterator[None]:
         if isinstance(fault, OSError) and fault.filename is not None:
             sentence = f"{fault.filename}: {fault.strerror}"
         sys.stderr.write(f"splitter {verb}: {sentence}\n")
-        raise typer.Exit(Exit.MENDABLE) from None
+        raise SystemExit(Exit.MENDABLE) from None
+
+
+@contextmanager
+def failures_as_sentences() -> Iterator[None]:
+    """End the process with a sentence on standard error where the block raises what a person can mend."""
+    try:
+        yield
+    except (SplitterError, MendableError) as error:
+        message = "\n".join(map(printable, str(error).splitlines()))
+        sys.stderr.write(f"splitter: {message}\n")
+        raise SystemExit(Exit.MENDABLE) from None

@@ -7,20 +7,14 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-import typer
-
 from splitter.settings import Settings
 from splitter.settings.loading import load_settings
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def run(
-    settings: Path | None = typer.Option(
-        None, help="A YAML file of settings. SPLITTER_... environment variables override it."
-    ),
-) -> None:
-    """Run the controller until SIGTERM or Ctrl-C."""
+def run(settings: Path | None) -> None:
+    """Run the controller until SIGTERM or Ctrl-C, with this file of settings or none."""
     from splitter import operator
 
     loaded = load_settings(settings)

@@ -25,7 +25,7 @@ import yaml
 from lab.checkout import ROOT
 from lab.fixtures.controller import environment
 from listening import Listening
-from splitter.plugin.cli import main
+from splitter.command import main
 
 DEADLINE_S = 90.0
 CERTIFICATE = Path(__file__).with_name("worthless.pem")
@@ -268,15 +268,14 @@ class TestProcess:
 # A bug, in the place of the controller. A traceback shows its lines, so the value is in none of them.
 _BUG = """
 import sys
-from splitter import operator
-from splitter.plugin import cli
+from splitter import command, operator
 
 async def run(_):
     raise ValueError(f"invalid literal: {''.join(('hun', 'ter2'))!r}")
 
 operator.run = run
 sys.argv = ["splitter", "run"]
-cli.main()
+command.main()
 """
 
 

@@ -1,4 +1,4 @@
-"""Writes what a user would write with kubectl: removes a label, sets an annotation.
+"""Reads and writes what a user would with kubectl: lists by labels, removes a label, sets an annotation.
 
 Not splitter's own writing (that is `apply`): a verb that changes something changes what a user would,
 with that user's rights, and the controller does the rest.
@@ -9,9 +9,20 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from splitter.core.labels_annotations import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
-from splitter.core.names import Key
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube import paths
 from splitter.kube.client import Allowing, Client, Json
+
+
+async def labelled(client: Client, namespaces: tuple[str, ...], selector: str) -> dict[Key, str]:
+    """Return the UID of each workload with these labels, by namespace and name. Raises ApiError."""
+    sources = {
+        Key(kind, one["metadata"]["namespace"], one["metadata"]["name"]): str(one["metadata"]["uid"])
+        for kind in (DEPLOYMENT, STATEFUL_SET)
+        for namespace in namespaces or ("",)
+        for one in (await client.get(paths.workloads(kind, namespace), labelSelector=selector))["items"]
+    }
+    return dict(sorted(sources.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))
 
 
 async def remove_label(client: Client, key: Key, uid: str) -> None:
@@ -37,6 +48,18 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
     body: Json = {"metadata": {"uid": existing["metadata"]["uid"], "annotations": dict(annotations)}}
     await client.send("PATCH", path, body, patch="merge")
     return True
+
+
+def key_of(split: Json) -> Key:
+    """Return the workload of a Split; named as the Split where `spec.source` has no valid name."""
+    metadata = split.get("metadata") or {}
+    source = (split.get("spec") or {}).get("source") or {}
+    name = source.get("name")
+    return Key(
+        str(source.get("kind", "Deployment")),
+        str(metadata.get("namespace", "default")),
+        name if is_name(name) else str(metadata.get("name", "")),
+    )
 
 
 @dataclass(frozen=True, slots=True)

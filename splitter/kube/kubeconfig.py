@@ -20,6 +20,16 @@ DEFAULT_NAMESPACE = "default"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
+def kubeconfig_path() -> Path | None:
+    """Return where kubectl would look: KUBECONFIG, which may name several files, or ~/.kube/config."""
+    if named := os.environ.get("KUBECONFIG"):
+        # Like kubectl: of several files some may be missing; with none there, `connect` says so.
+        there = [file for file in named.split(os.pathsep) if Path(file).exists()]
+        return Path(os.pathsep.join(there) or named)
+    usual = Path.home() / ".kube" / "config"
+    return usual if usual.exists() else None
+
+
 def contexts_of(path: Path | None) -> list[str]:
     """Return the names of all contexts, empty when nothing can be read."""
     return [str(context.get("name")) for part in _parts(path) for context in _dicts(part.get("contexts"))]

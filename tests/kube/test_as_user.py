@@ -1,13 +1,21 @@
-"""What a verb looks up before it writes what a person would."""
+"""What a verb looks up, and what it writes as a person would."""
+
+from typing import Any
 
 import pytest
 
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.names import STATEFUL_SET, Key
-from splitter.kube.as_user import PlacementAnswer, placement_answer
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
+from splitter.kube.as_user import PlacementAnswer, key_of, labelled, placement_answer
 from splitter.kube.client import ApiError
 
 DB = Key(STATEFUL_SET, "shop", "db")
+
+
+def listed(kind: str, *names: str, namespace: str = "shop") -> dict[str, Any]:
+    """Return a list of workloads."""
+    items = [{"metadata": {"namespace": namespace, "name": name, "uid": f"uid-{name}"}} for name in names]
+    return {"kind": f"{kind}List", "metadata": {}, "items": items}
 
 
 async def seen(answer: Answer) -> PlacementAnswer:
@@ -51,3 +59,36 @@ class TestReported:
         """They are the user's to read."""
         with pytest.raises(ApiError):
             await seen(refusal(400, "BadRequest", "no"))
+
+
+class TestLabelled:
+    async def test_choose_of_both_kinds_and_all_namespaces(self) -> None:
+        """In order of namespace and name, whatever kind they are."""
+        answers = [
+            json(listed("Deployment", "web")),
+            json(listed("Deployment", "api", namespace="bank")),
+            json(listed("StatefulSet", "db")),
+            json(listed("StatefulSet")),
+        ]
+        script = Script().then(*answers)
+        async with connected(script) as client:
+            chosen = await labelled(client, ("shop", "bank"), "team=a")
+        assert list(chosen.items()) == [
+            (Key(DEPLOYMENT, "bank", "api"), "uid-api"),
+            (Key(STATEFUL_SET, "shop", "db"), "uid-db"),
+            (Key(DEPLOYMENT, "shop", "web"), "uid-web"),
+        ]
+        assert [asked.query["labelSelector"] for asked in script.asked] == ["team=a"] * 4
+
+
+class TestKeyOfASplit:
+    def test_is_that_of_its_source(self) -> None:
+        """The Split of a StatefulSet has another name than its source."""
+        source = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
+        named = {"namespace": "shop", "name": "db-sts"}
+        assert key_of({"metadata": named, "spec": {"source": source}}) == DB
+
+    def test_is_its_own_name_where_the_source_has_none(self) -> None:
+        """Such as a name that no workload can have."""
+        split = {"metadata": {"namespace": "shop", "name": "web"}, "spec": {"source": {"name": "no name"}}}
+        assert key_of(split) == Key(DEPLOYMENT, "shop", "web")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.kube.kubeconfig import contexts_of, namespace_of
+from splitter.kube.kubeconfig import contexts_of, kubeconfig_path, namespace_of
 
 
 def written(path: Path, current: str | None, **namespaces: str | None) -> Path:
@@ -17,6 +17,32 @@ def written(path: Path, current: str | None, **namespaces: str | None) -> Path:
     ]
     path.write_text(json.dumps({"current-context": current, "contexts": contexts}), encoding="utf-8")
     return path
+
+
+class TestThePath:
+    def test_is_where_kubectl_looks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """KUBECONFIG, else the file in the home; none where there is none."""
+        monkeypatch.delenv("KUBECONFIG", raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert kubeconfig_path() is None
+        usual = tmp_path / ".kube" / "config"
+        usual.parent.mkdir()
+        usual.touch()
+        assert kubeconfig_path() == usual
+        monkeypatch.setenv("KUBECONFIG", "")
+        assert kubeconfig_path() == usual
+
+    def test_of_several_files_those_that_there_are(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With none there all are named: who connects says what is missing."""
+        one, other, missing = (tmp_path / name for name in ("a", "b", "c"))
+        one.touch()
+        other.touch()
+        monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, (missing, one, other))))
+        assert str(kubeconfig_path()) == f"{one}{os.pathsep}{other}"
+        monkeypatch.setenv("KUBECONFIG", f"{missing}{os.pathsep}{missing}")
+        assert str(kubeconfig_path()) == f"{missing}{os.pathsep}{missing}"
 
 
 class TestTheNamespace:

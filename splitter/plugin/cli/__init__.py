@@ -1,14 +1,13 @@
 """The command line: `splitter VERB`, and the same verbs as `kubectl splitter VERB`.
 
 One module a verb or a family, imported when the verb is asked for: most of a second of imports is what a
-person would wait for. No decisions here. A failure that a person can mend is one sentence on standard
-error; the codes are in `exits`; anything else is a bug and says so with a traceback.
+person would wait for. No decisions here. `splitter.command` calls `main`, and shows a failure that a person
+can mend as one sentence on standard error; the codes are in `splitter.exits`; anything else is a bug and says
+so with a traceback.
 """
 
 import os
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
@@ -16,9 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from splitter import __version__
-from splitter.core.errors import SplitterError
-from splitter.exits import Exit, MendableError
-from splitter.report.printable import printable
 
 COMPLETION_VARIABLE = "_SPLITTER_COMPLETE"  # a shell that wants candidates sets it
 
@@ -43,13 +39,13 @@ VERBS = {
     "rollout": Verb("asks", "Roll a changed template set out now."),
     "freeze": Verb("asks", "Hold both counts as they are."),
     "unfreeze": Verb("asks", "Let both counts move again."),
-    "uninstall": Verb("splitter.giving_back", "Give every workload back, and wait for it."),
+    "uninstall": Verb("uninstall", "Give every workload back, and wait for it."),
     "render": Verb("render", "Render the twins of Deployments and StatefulSets as YAML."),
     "simulate": Verb("simulate", "Replay spot capacity against policies."),
     "admission": Verb("admission", "Print policies for the API server."),
     "demo": Verb("demo", "Say how to run the demo."),
     "completion": Verb("completion", "Print the script that makes a shell complete verbs and names."),
-    "run": Verb("splitter.run", "Run the controller until SIGTERM or Ctrl-C."),
+    "run": Verb("run", "Run the controller until SIGTERM or Ctrl-C."),
 }
 
 
@@ -69,8 +65,7 @@ class _Verbs(TyperGroup):
 
 def _imported(name: str) -> Any:  # noqa: ANN401 - the same
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    path = VERBS[name].module if "." in VERBS[name].module else f"splitter.plugin.cli.{VERBS[name].module}"
-    alone.command(name=name)(getattr(import_module(path), name))
+    alone.command(name=name)(getattr(import_module(f"splitter.plugin.cli.{VERBS[name].module}"), name))
     return get_command(alone)
 
 
@@ -110,14 +105,7 @@ def prepare_completion() -> None:
         get_completion_inspect_parameters()  # its side effect; typer hides the function that does only that
 
 
-def main() -> None:
-    """Run one verb; the entry point of `splitter` and `kubectl-splitter`."""
+def main(program: str) -> None:
+    """Run one verb, under the name that the program was called by; `splitter.command` calls it."""
     prepare_completion()
-    called = Path(sys.argv[0]).name
-    try:
-        # kubectl calls its plugins by their whole name; people write the name with a space.
-        app(prog_name="kubectl splitter" if called.startswith("kubectl-") else "splitter")
-    except (SplitterError, MendableError) as error:
-        message = "\n".join(map(printable, str(error).splitlines()))
-        sys.stderr.write(f"splitter: {message}\n")
-        raise SystemExit(Exit.MENDABLE) from None
+    app(prog_name=program)

@@ -14,8 +14,9 @@ from typing import Any
 from splitter.core.names import Key
 from splitter.core.reasons import State
 from splitter.core.split_status.usage import Use
+from splitter.kube.as_user import key_of
 from splitter.kube.client import Json
-from splitter.plugin.cli.splits import called, key_of, status_of
+from splitter.plugin.cli.splits import called, status_of
 from splitter.plugin.core.savings import ASSUMED_SPOT_PRICE, Prices, Saving, UnitPrice, together
 from splitter.report.printable import printable
 

@@ -71,8 +71,7 @@ def _run_completion(instruction: str, asked: Mapping[str, str] | None = None) ->
 
 def contexts(incomplete: str) -> list[str]:
     """Return the contexts of the kubeconfig."""
-    from splitter.kube.kubeconfig import contexts_of
-    from splitter.plugin.cli.cluster import kubeconfig_path
+    from splitter.kube.kubeconfig import contexts_of, kubeconfig_path
 
     return [name for name in contexts_of(kubeconfig_path()) if name.startswith(incomplete)]
 
@@ -85,7 +84,8 @@ def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def workloads(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return the split workloads of the namespace, each with its state: as `deploy/web` if typed so."""
-    from splitter.plugin.cli.splits import key_of, status_of
+    from splitter.kube.as_user import key_of
+    from splitter.plugin.cli.splits import status_of
 
     names = []
     for split in _asked(ctx, "/apis/splitter.io/v1alpha1/namespaces/{namespace}/splits"):

@@ -21,12 +21,13 @@ from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.core.start_times import gap_note, quantile
 from splitter.exits import Exit, faults_as_sentences
+from splitter.kube.as_user import key_of
 from splitter.kube.client import Json
 from splitter.kube.paths import workload
 from splitter.plugin.cli.cluster import Cluster
 from splitter.plugin.cli.cluster_options import asks_cluster
 from splitter.plugin.cli.completion import workloads
-from splitter.plugin.cli.splits import key_of, read_splits, status_of
+from splitter.plugin.cli.splits import read_splits, status_of
 from splitter.plugin.cli.target import Target
 from splitter.plugin.cli.wrapping import wrapped
 from splitter.plugin.report.meanings import meanings

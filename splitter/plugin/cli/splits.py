@@ -9,9 +9,10 @@ from http import HTTPStatus
 from rich.text import Text
 
 from splitter.core.errors import SplitterError
-from splitter.core.names import Key, is_name
+from splitter.core.names import Key
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import SplitStatus
+from splitter.kube.as_user import key_of
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import splits
 from splitter.plugin.cli.target import Target
@@ -45,18 +46,6 @@ async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bo
         raise
     chosen = [split for split in items if wanted(key_of(split))]
     return sorted(chosen, key=lambda split: (key_of(split).namespace, key_of(split).name))
-
-
-def key_of(split: Json) -> Key:
-    """Return the workload of a Split; named as the Split where `spec.source` has no valid name."""
-    metadata = split.get("metadata") or {}
-    source = (split.get("spec") or {}).get("source") or {}
-    name = source.get("name")
-    return Key(
-        str(source.get("kind", "Deployment")),
-        str(metadata.get("namespace", "default")),
-        name if is_name(name) else str(metadata.get("name", "")),
-    )
 
 
 def called(key: Key, *, namespaced: bool) -> str:

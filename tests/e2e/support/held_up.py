@@ -15,8 +15,8 @@ BEGUN = "the look that does not end has begun"
 def main() -> None:
     """Be splitter, but for that namespace."""
     sys.path.pop(0)  # this folder: its modules have names of their own
+    from splitter.command import main as splitter  # noqa: PLC0415 (found only now)
     from splitter.kube.observe import Observer  # noqa: PLC0415 (as above)
-    from splitter.plugin.cli import main as splitter  # noqa: PLC0415 (found only now)
 
     observe = Observer.observe
 

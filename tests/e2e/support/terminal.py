@@ -21,7 +21,7 @@ from lab.fixtures.warm import Warm
 # Whoever starts the tests in the background has Ctrl-C ignored for all that they start.
 _ON_A_TERMINAL = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    " from splitter.plugin.cli import main; main()"
+    " from splitter.command import main; main()"
 )
 
 Answer = subprocess.CompletedProcess[str]

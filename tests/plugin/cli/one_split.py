@@ -3,8 +3,9 @@
 import copy
 from typing import Any
 
+from splitter.kube.as_user import key_of
 from splitter.plugin.cli.explain import explained
-from splitter.plugin.cli.splits import key_of, status_of
+from splitter.plugin.cli.splits import status_of
 
 
 def condition(kind: str, status: str, message: str = "") -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Which cluster, namespace and workloads a verb is asked about: as kubectl finds them."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,8 @@ import typer
 
 from kube.server import Script, connected, json
 from splitter.core.labels_annotations import SOURCES_SELECTOR
-from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
-from splitter.plugin.cli.cluster import Cluster, kubeconfig_path, labelled
+from splitter.core.names import DEPLOYMENT, Key
+from splitter.plugin.cli.cluster import Cluster
 from splitter.plugin.cli.target import Target
 
 
@@ -18,32 +17,6 @@ def listed(kind: str, *names: str, namespace: str = "shop") -> dict[str, Any]:
     """Return a list of workloads."""
     items = [{"metadata": {"namespace": namespace, "name": name, "uid": f"uid-{name}"}} for name in names]
     return {"kind": f"{kind}List", "metadata": {}, "items": items}
-
-
-class TestKubeconfig:
-    def test_is_where_kubectl_looks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """KUBECONFIG, else the file in the home; none where there is none."""
-        monkeypatch.delenv("KUBECONFIG", raising=False)
-        monkeypatch.setenv("HOME", str(tmp_path))
-        assert kubeconfig_path() is None
-        usual = tmp_path / ".kube" / "config"
-        usual.parent.mkdir()
-        usual.touch()
-        assert kubeconfig_path() == usual
-        monkeypatch.setenv("KUBECONFIG", "")
-        assert kubeconfig_path() == usual
-
-    def test_of_several_files_those_that_there_are(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """With none there all are named: who connects says what is missing."""
-        one, other, missing = (tmp_path / name for name in ("a", "b", "c"))
-        one.touch()
-        other.touch()
-        monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, (missing, one, other))))
-        assert str(kubeconfig_path()) == f"{one}{os.pathsep}{other}"
-        monkeypatch.setenv("KUBECONFIG", f"{missing}{os.pathsep}{missing}")
-        assert str(kubeconfig_path()) == f"{missing}{os.pathsep}{missing}"
 
 
 class TestTarget:
@@ -67,24 +40,6 @@ class TestTarget:
 
 
 class TestLabels:
-    async def test_choose_of_both_kinds_and_all_namespaces(self) -> None:
-        """In order of namespace and name, whatever kind they are."""
-        answers = [
-            json(listed("Deployment", "web")),
-            json(listed("Deployment", "api", namespace="bank")),
-            json(listed("StatefulSet", "db")),
-            json(listed("StatefulSet")),
-        ]
-        script = Script().then(*answers)
-        async with connected(script) as client:
-            chosen = await labelled(client, ("shop", "bank"), "team=a")
-        assert list(chosen.items()) == [
-            (Key(DEPLOYMENT, "bank", "api"), "uid-api"),
-            (Key(STATEFUL_SET, "shop", "db"), "uid-db"),
-            (Key(DEPLOYMENT, "shop", "web"), "uid-web"),
-        ]
-        assert [asked.query["labelSelector"] for asked in script.asked] == ["team=a"] * 4
-
     async def test_and_the_target_are_both_heeded(self) -> None:
         """Without labels the API server is not even asked."""
         target = Target("shop", None, DEPLOYMENT)

@@ -3,8 +3,7 @@
 import pytest
 
 from plugin.cli.one_split import SPLIT, split
-from splitter.core.names import Key
-from splitter.plugin.cli.splits import cells, key_of, table
+from splitter.plugin.cli.splits import cells, table
 
 
 class TestTheTable:
@@ -58,5 +57,4 @@ class TestTheTable:
         """The Split of a StatefulSet has another name than its source."""
         one = split("db-sts")
         one["spec"]["source"] = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
-        assert key_of(one) == Key("StatefulSet", "shop", "db")
         assert cells(one, namespaced=True)[0] == "shop/statefulset/db"

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from plugin.cli.one_cluster import NAMED, serving
 from plugin.cli.one_split import SPLIT, lines_of, split
+from splitter.kube.as_user import key_of
 from splitter.plugin.cli import app
-from splitter.plugin.cli.splits import key_of
 from splitter.plugin.cli.status import fitted
 
 RUN = CliRunner()

@@ -55,7 +55,7 @@ class TestAnInstallationWithoutIt:
         """No traceback, and none at all for who asks which verbs there are."""
         script = (
             "import sys, splitter.bundled; splitter.bundled._roots = list;"
-            f" sys.argv = {['splitter', *words]!r}; from splitter.plugin.cli import main; main()"
+            f" sys.argv = {['splitter', *words]!r}; from splitter.command import main; main()"
         )
         ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         assert ended.returncode == code
