@@ -1,6 +1,6 @@
 """Builds the parts of the controller, and of a preview, from the settings.
 
-`operator` builds the running controller from these, `cli` the one-off look of `plan`. Nothing here
+`operator` builds the running controller from these, the plugin the one-off look of `plan`. Nothing here
 starts, writes or decides.
 """
 

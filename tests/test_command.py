@@ -9,12 +9,10 @@ from typing import NamedTuple, NoReturn
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from splitter import __version__, command, giving_back
 from splitter.command import PLUGIN, main
 from splitter.exits import Exit
-from splitter.plugin.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 JOB = ROOT / "manifests/helm/splitter/templates/uninstall.yaml"
@@ -81,19 +79,6 @@ class TestRun:
         imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
         assert "splitter.command" in imported
         assert imported & {"typer", "click", "rich", "jinja2", "pydantic", "kopf", "splitter.plugin"} == set()
-
-    @pytest.mark.parametrize(
-        "sentence",
-        [
-            "Run the controller until SIGTERM or Ctrl-C.",
-            "A YAML file of settings. SPLITTER_... environment variables override it.",
-            "--settings <path>",
-        ],
-    )
-    def test_says_what_the_list_of_verbs_says(self, splitter: Command, sentence: str) -> None:
-        """`run` is read here, and listed and completed by the plugin: with the same words."""
-        assert sentence in words_of(splitter("run", "--help").out)
-        assert sentence in words_of(CliRunner().invoke(app, ["run", "--help"]).output)
 
     def test_is_named_as_it_was_called(self, splitter: Command) -> None:
         """By kubectl too."""
