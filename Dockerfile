@@ -4,6 +4,8 @@ ARG PYTHON=3.13-slim
 
 FROM python:${PYTHON} AS build
 WORKDIR /src
+# What the controller needs: typer, rich and the rest of the kubectl plugin stay out (.dockerignore, and the group
+# `controller` in pyproject.toml).
 COPY requirements.lock requirements-build.lock ./
 # Only this is copied into the image: no pip in it.
 RUN ["python", "-m", "venv", "--without-pip", "/opt/splitter"]

@@ -72,7 +72,7 @@ $(READY): $(LOCKED) pyproject.toml
 .PHONY: lock
 lock: $(READY) ## Pin the dependencies of pyproject.toml again (PACKAGES="a b": only upgrade these; ALL=1: all)
 	$(BIN)/uv pip compile --quiet pyproject.toml --group dev $(LOCK_FLAGS) $(LOCK_UPGRADE) --output-file requirements-dev.lock
-	$(BIN)/uv pip compile --quiet pyproject.toml $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet --group controller $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements.lock
 	$(BIN)/uv pip compile --quiet --group build $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements-build.lock
 
 # Works on any platform and any Python >= 3.11, names no registry; the other locks are parts of the dev lock. Nothing is

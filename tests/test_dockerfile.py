@@ -17,7 +17,29 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+IGNORED = [
+    line
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
 DEADLINE_S = 600.0
+TWINS = """
+import json
+import sys
+from pathlib import Path
+import yaml
+from splitter.assembly import renderer_of
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Pool
+from splitter.settings import Settings
+
+documents = yaml.safe_load_all(Path(sys.argv[1]).read_text(encoding="utf-8"))
+[source] = [one for one in documents if one["kind"] == "Deployment"]
+source["metadata"]["namespace"] = "shop"
+for pool in (Pool.ON_DEMAND, Pool.SPOT):
+    rendered = renderer_of(Settings()).render(source, pool, Policy())
+    print(json.loads(rendered.manifest_json)["metadata"]["name"])
+"""
 # What is installed is run a few times here: to compile all of it takes longer than that.
 PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_COMPILE": "0"}
 
@@ -111,11 +133,17 @@ class TestRules:
 
     def test_copies_what_may_be_copied(self) -> None:
         """Each source is there, and .dockerignore lets it through; everything else stays outside."""
-        ignore = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-        assert "*" in ignore
+        assert "*" in IGNORED
         sources = {name for step in only("COPY", stage=0) for name in step.rest.split()[:-1]}
-        assert sources == {name.removeprefix("!") for name in ignore if name.startswith("!")}
+        assert sources == {name.removeprefix("!") for name in IGNORED if name.startswith("!")}
         assert all((ROOT / name).exists() for name in sources)
+
+
+def left_out(folder: str, names: list[str]) -> set[str]:
+    """Return what .dockerignore keeps from an engine, of the files and folders in one of the sources."""
+    patterns = [one.removeprefix("**/") for one in IGNORED if one != "*" and not one.startswith("!")]
+    within = Path(folder).relative_to(ROOT).as_posix()
+    return {name for name in names if {name, f"{within}/{name}"} & set(patterns)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +166,7 @@ class Scratch:
             for name in names:
                 into = source / target / (name if target == "./" else "")
                 if (ROOT / name).is_dir():
-                    shutil.copytree(
-                        ROOT / name, into, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
-                    )
+                    shutil.copytree(ROOT / name, into, symlinks=True, ignore=left_out)
                 else:
                     into.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(ROOT / name, into)
@@ -148,20 +174,33 @@ class Scratch:
             run([self.place(word) for word in step.command], source)
 
 
-def run(command: list[str], where: Path, **environment: str) -> str:
-    """Run a command far from the repository and return what it printed."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPLITTER_"))}
-    ran = subprocess.run(
+def ran(command: list[str], where: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command far from the repository."""
+    left = ("PYTHON", "SPLITTER_", "KUBECONFIG")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left)}
+    return subprocess.run(
         command,
         cwd=where,
-        env={**kept, "HOME": str(where), **PIP, **environment},
+        env={**kept, "HOME": str(where), **PIP},
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+
+
+def run(command: list[str], where: Path) -> str:
+    """Run a command that succeeds, and return what it printed."""
+    ended = ran(command, where)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def failed(command: list[str], where: Path) -> str:
+    """Run a command that a person has to correct, and return the complaint."""
+    ended = ran(command, where)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    return ended.stderr
 
 
 @pytest.fixture(scope="module")
@@ -197,14 +236,34 @@ class TestSteps:
         shown = "from splitter.bundled import bundled_path as b; print(b('examples/shop/web.yaml'))"
         web = run([python, "-c", shown], tmp_path).strip()
         assert str(image) in web
-        twins = run([str(image / "bin/splitter"), "render", "-f", web], tmp_path)
-        assert "name: web-on-demand" in twins
-        assert "name: web-spot" in twins
+        assert run([python, "-c", TWINS, web], tmp_path).split() == ["web-on-demand", "web-spot"]
         manifests = Path(web).parents[2] / "manifests"
         wanted = {path.relative_to(ROOT) for path in (ROOT / "manifests").rglob("*.yaml")}
         assert wanted <= {
             Path("manifests") / path.relative_to(manifests) for path in manifests.rglob("*.yaml")
         }
+
+    def test_the_plugin_is_not_in_it(self, image: Path, tmp_path: Path) -> None:
+        """Neither its modules, its pages and its browser files, nor the packages that it alone needs."""
+        [packages] = image.glob("lib/python*/site-packages")
+        names = {path.name.split("-")[0].lower() for path in packages.iterdir()}
+        assert not names & {"typer", "rich", "shellingham", "pygments", "markdown_it"}
+        files = {
+            path.relative_to(packages / "splitter").as_posix() for path in (packages / "splitter").rglob("*")
+        }
+        assert "operator.py" in files
+        assert not [name for name in files if "plugin" in name or name.endswith((".html", ".js", ".css"))]
+        complaint = failed([str(image / "bin/splitter"), "status", "-A"], tmp_path)
+        assert complaint.startswith(
+            "splitter: `status` needs the kubectl plugin, which is not installed here"
+        )
+        assert complaint.count("\n") == 1
+
+    @pytest.mark.parametrize("words", [["run"], ["uninstall", "--all-namespaces", "--timeout", "9"]])
+    def test_what_runs_in_it_needs_no_plugin(self, image: Path, tmp_path: Path, words: list[str]) -> None:
+        """The controller, and what the Job of `helm uninstall` runs: here there is no cluster."""
+        complaint = failed([str(image / "bin/splitter"), *words], tmp_path)
+        assert complaint.startswith("splitter: ApiUnreachable: there are no credentials")
 
     def test_nothing_to_build_with_is_in_it(self, image: Path) -> None:
         """No pip, no build backend, no linter, no test runner."""
