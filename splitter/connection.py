@@ -24,8 +24,7 @@ async def connected(
 ) -> AsyncIterator[tuple[Client, Settings]]:
     """Connect with the kubeconfig that is named, else KUBECONFIG, ~/.kube/config, the pod's service account.
 
-    Raises SplitterError when nobody answers, MendableError with the API server's words for what a verb
-    does not know better.
+    Raises SplitterError when the API server does not answer, MendableError with its words when it refuses.
     """
     settings = load_settings(settings_file)
     path = kubeconfig or settings.kubeconfig or kubeconfig_path()

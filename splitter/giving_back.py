@@ -1,7 +1,7 @@
 """Gives every workload back by removing its label, and waits: `splitter uninstall`.
 
 It removes the label a user would remove; the running controller does the rest. With no controller
-there, nothing would happen, so it says who is still split when the time is over, and how to go on.
+there, nothing would happen, so it says what is still split when the time is over, and how to go on.
 When nothing is split in any namespace, it lets the CRD be deleted (manifests/admission/keep-crd.yaml).
 The plugin's verb takes a person's options; in the image the Job of `helm uninstall` needs no plugin.
 """
