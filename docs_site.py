@@ -24,6 +24,7 @@ PAGES = {
     "benchmarks/scale.md": "many-workloads.md",
     "benchmarks/still-of-2.md": "still-life-of-2.md",
     "benchmarks/still.md": "still-life.md",
+    "lab/README.md": "lab.md",
     "manifests/helm/splitter/README.md": "reference/chart.md",
     "templates/README.md": "reference/templates.md",
 }
