@@ -266,6 +266,7 @@ def _deployment(one: Deployment) -> tuple[object, ...]:
         one.observed_generation >= one.generation,
         one.paused,
         one.paused_by_us,
+        one.lowered,
         one.status_replicas,
         one.status_updated,
         one.status_available,

@@ -140,6 +140,7 @@ class Deployment:
     robbed: bool = False  # of its owner: it counts as out of date
     edited: bool = False  # another client has written its template
     edited_at: int = 0
+    lowered: bool = False  # since it was last at rest
     history_limit: int = 10
     collisions: int = 0
     status_replicas: int = 0
@@ -369,10 +370,12 @@ class Cluster:
 
     def change_spec(self, deployment: Deployment, **changes: object) -> None:
         """Write a Deployment's spec."""
+        before = deployment.replicas
         for name, value in changes.items():
             if not hasattr(deployment, name):
                 raise AttributeError(name)
             setattr(deployment, name, value)
+        deployment.lowered = deployment.lowered or deployment.replicas < before
         deployment.generation += 1
         deployment.version = self.version()
 

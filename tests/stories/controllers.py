@@ -174,6 +174,9 @@ def _forget_history(cluster: Cluster, deployment: Deployment, old: list[ReplicaS
 
 def _deployment_status(cluster: Cluster, deployment: Deployment) -> bool:
     owned = cluster.owned_by(deployment)
+    holding = [rs for rs in owned if rs.spec or rs.status_replicas]
+    if all(rs.spec == rs.status_replicas == deployment.replicas for rs in holding) and len(holding) <= 1:
+        deployment.lowered = False
     new = new_replica_set(owned, deployment)
     counts = (
         sum(rs.status_replicas for rs in owned),

@@ -289,9 +289,10 @@ class Promises:
             # The source's own controller knows of no notice, and may take what its user's strategy allows.
             itself = who == CONTROLLER and self._runs_itself()
             if itself:
-                least = replicas - self.cluster.source.max_unavailable
-                bound = min(bound, least - self._looking_ready() - mistaken)
-            else:
+                bound = min(bound, replicas - self.cluster.source.max_unavailable - self._looking_ready())
+            if who == CONTROLLER:
+                bound -= mistaken
+            if not itself:
                 self._compare("available", who, before.available, after.available, bound)
             # A roll takes what is ready and not available for nothing. Without splitter nothing is judged.
             if not self.cluster.min_ready_s and not (itself and self._is_strange()):
@@ -316,13 +317,18 @@ class Promises:
         return sum(not self.cluster.serves(pod) for pod in pods)
 
     def _shown_and_cut(self) -> int:
-        """Count the older replicas of the source that are cut already, and that statuses still show.
+        """Count the older replicas of a roll that are cut already, and that statuses still show.
 
-        In a roll its controller takes as many once more, with splitter or without (ADR 90).
+        A controller takes as many once more, with splitter or without (ADR 90). Of a twin only if nothing has
+        lowered its count since it was at rest: a lowering of splitter's has to reckon with that.
         """
-        source = self.cluster.source
-        older = [rs for rs in self.cluster.owned_by(source) if rs.template != source.template]
-        return sum(max(0, rs.status_available - rs.spec) for rs in older)
+        cluster = self.cluster
+        return sum(
+            max(0, rs.status_available - rs.spec)
+            for one in (cluster.source, *(twin for twin in cluster.twins.values() if not twin.lowered))
+            for rs in cluster.owned_by(one)
+            if rs.template != one.template
+        )
 
     def _compare(self, what: str, who: str, before: int, after: int, bound: int) -> None:
         if after < before and after < bound:
