@@ -86,6 +86,10 @@ def test_a_collector_that_may_not_take_the_owner_off(shop: Shop, fleet: Fleet) -
     }
     fleet.kill(fleet.names("spot"))
     shop.until(lambda: shop.shape().on_demand == N, "the loss to be covered")
+    # What hangs in its deletion then has a pod that no node has, too.
+    shop.until(
+        lambda: any("nodeName" not in pod["spec"] for pod in shop.pods()), "a replica to probe for spot"
+    )
     with shop.watch() as watched:
         shop.unlabel()
         shop.wait_given_back(ending=ending)

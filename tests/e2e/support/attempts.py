@@ -45,7 +45,7 @@ ONLY_COST = "changes the deletion cost of a pod and, of one that a ReplicaSet ha
 PLACEHOLDERS = "creates no pods but placeholders"
 IN_BACKGROUND = "deletes in the background, what depends on it too"
 LEFT_OUT = "writes nothing of this kind in its own namespace, nor in those that it leaves alone"
-DELETES_PODS = "deletes only its placeholders, pods that stand on a node"
+DELETES_PODS = "deletes only its placeholders, pods that a ReplicaSet or a StatefulSet"
 BUDGETS = "writes and deletes PodDisruptionBudgets only that a Split controls"
 OWNED_SPLITS = "writes a Split only as a part of the source"
 
