@@ -33,9 +33,7 @@ class MendableError(Exception):
 
 MEANINGS: Final = {
     Exit.DONE: "done",
-    Exit.MENDABLE: (
-        "something a person can mend: one sentence on standard error. `demo`: also a broken promise"
-    ),
+    Exit.MENDABLE: "something a person can mend: one sentence on standard error",
     Exit.USAGE: "wrong usage",
     Exit.NOT_SPLIT: (
         "`status`, `explain`, `savings`, `restart`, `rollout`, `freeze`, `unfreeze`: a workload that was"
