@@ -311,7 +311,7 @@ class TestMirror:
 
     # Suites, whose files are promises and not modules.
     SUITES: tuple[str, ...] = ("bench", "chaos", "chart", "compatibility", "e2e", "floods", "fuzz", "model")
-    SUITES += ("memory", "monitoring", "release", "soak", "stories", "templates", "upgrade")
+    SUITES += ("memory", "monitoring", "release", "soak", "stories", "templates", "upgrade", "world")
     ALLOWED: Mapping[str, str] = {
         "tests/plugin/dashboard/test_browser.py": "the page, as a browser shows it",
         "tests/test_architecture.py": "docs",

@@ -1,6 +1,6 @@
 """What a test of this room has counted, for docs/performance.md: shown with `pytest -s`."""
 
-from floods.api import Api
+from world.api import Api
 
 
 def reported(api: Api, since_s: float, for_s: float) -> None:

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from bench.offline import deployment_status, source_deployment
-from floods.api import Api
 from kube.raw import Raw
 from leaping import passing
 from splitter.operator import _Operator as OperatorProcess  # what kopf calls
 from splitter.settings import Settings
+from world.api import Api
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments/web"
 

@@ -9,10 +9,11 @@ from collections import Counter
 import pytest
 
 from bench.offline import deployment_status, pod_on, replica_set_of, source_deployment
-from floods.api import Api
 from floods.figures import reported
 from floods.process import lead, now, standing_by
 from leaping import passing
+from world.api import Api
+from world.kinds import DEPLOYMENTS, SPLITS
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +40,7 @@ def label(api: Api, number: int) -> None:
 
 def reasons(api: Api) -> Counter[str]:
     """Count the reasons that the Splits tell."""
-    return Counter(raw["status"]["reason"] for path, raw in api.objects.items() if "/splits/" in path)
+    return Counter(raw["status"]["reason"] for raw in api.objects.all(SPLITS))
 
 
 def taken(api: Api) -> set[str]:
@@ -84,7 +85,8 @@ async def test_a_new_leader_knows_whose_turn_it_is() -> None:
         before = taken(api)
         assert len(before) == LIMIT
     await passing(60.0)  # the lease of who stopped without a word runs out
-    api.objects = dict(reversed(api.objects.items()))  # those that wait are looked at first
+    there = api.objects.by_kind[DEPLOYMENTS]
+    api.objects.by_kind[DEPLOYMENTS] = dict(reversed(there.items()))  # those that wait are looked at first
     async with standing_by(api, moves=LIMIT) as operator:
         await lead(operator)
         assert taken(api) == before

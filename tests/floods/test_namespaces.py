@@ -33,8 +33,6 @@ async def test_one_that_is_not_there_yet() -> None:
     """The start says it and goes on; its rights are asked for again when it can be listed."""
     api = cluster("a")
     api.gone.add("b")
-    ours = {"version": "v1alpha1"}
-    api.objects["/apis/splitter.io"] = {"metadata": {}, "versions": [ours], "preferredVersion": ours}
     forbidden = await check_access(api, ["a", "b"], "splitter")
     assert forbidden == ("b",)
     async with standing_by(api, "a", "b", forbidden=forbidden) as operator:

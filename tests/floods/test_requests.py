@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from floods.api import Api, Watches
 from floods.figures import reported
 from floods.process import cluster, lead, now, standing_by
 from leaping import passing
+from world.api import Api, Watches
 
 pytestmark = pytest.mark.slow
 

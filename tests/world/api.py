@@ -1,0 +1,222 @@
+"""The world's API server, asked through splitter's real client but for the wire; it counts what it is asked.
+
+For a loop whose clock leaps (`leaping`): an answer takes no time unless `latency_s` says otherwise, and a watch stays
+open until its time is over.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import orjson
+
+from kube.raw import Raw
+from leaping import passing
+from splitter.kube.client import KIND_MISSING, ApiError, Client, Permit
+from splitter.kube.paths import ResourcePath
+from world.kinds import Ref, path_of, typed
+from world.objects import Event, Objects
+from world.requests import Reads, Write
+from world.selectors import asked_for
+
+Watches = Literal["stay", "end at once", "are too old", "break"]
+
+_WATCH_S = 50.0
+_DISCOVERY = {"versions": [{"version": "v1alpha1"}], "preferredVersion": {"version": "v1alpha1"}}
+
+
+class Api(Client):
+    """Objects by their paths, for one user."""
+
+    def __init__(self, objects: Objects | None = None, user: str = "splitter") -> None:
+        """Hold nothing."""
+        self.objects = objects if objects is not None else Objects()
+        self.user = user
+        self.asked: list[tuple[float, str, str]] = []  # when, the verb, the path
+        self.gone: set[str] = set()  # namespaces
+        self.missing: set[str] = set()  # groups of kinds that nobody has installed
+        self.watches: Watches = "stay"
+        self.lease_fails_every = 0  # so-manieth request for the Lease times out; 0: none
+        self.latency_s: Callable[[], float] = lambda: 0.0  # of each request
+        self.lag_s: Callable[[], float] = lambda: 0.0  # of each line of a watch
+        self.cut_off = False  # every request goes unanswered, and no watch tells anything
+        self._about_lease = 0
+        self._timeout_s = 10.0
+        self._reads = Reads(self.objects)
+        self._streams: list[tuple[str, asyncio.Queue[bytes | None]]] = []
+
+    @property
+    def server(self) -> str:
+        """Its address, which is used by no one."""
+        return "memory"
+
+    def under(self, permit: Permit) -> "Api":
+        """Write without a permit."""
+        del permit
+        return self
+
+    async def settled(self, within_s: float) -> bool:
+        """Nothing is under way."""
+        del within_s
+        return True
+
+    def put(self, path: str, raw: Raw) -> Raw:
+        """Hold an object as it is given."""
+        return self.objects.put(path, raw)
+
+    def delete_namespace(self, namespace: str) -> None:
+        """Delete a namespace with its objects and Roles: no one may look there any more."""
+        self.gone.add(namespace)
+        for kind, there in self.objects.by_kind.items():
+            for within, name in [key for key in there if key[0] == namespace]:
+                self.objects.forget(path_of(kind, within, name))
+        for collection, queue in self._streams:
+            if f"/namespaces/{namespace}/" in collection:
+                queue.put_nowait(None)
+
+    # --- what was asked ---------------------------------------------------------------------------
+
+    def rates(self, since_s: float) -> Counter[str]:
+        """Count what was asked since then, by verb."""
+        return Counter(verb for at_s, verb, _ in self.asked if at_s >= since_s)
+
+    def lists(self, since_s: float) -> Mapping[str, list[float]]:
+        """Return when each collection was listed since then, but for the Lease and what reconciles ask."""
+        watched = {path for _, verb, path in self.asked if verb == "WATCH"}
+        by_name: dict[str, list[float]] = {path: [] for path in watched}
+        for at_s, verb, path in self.asked:
+            if verb == "GET" and at_s >= since_s and path in watched:
+                by_name[path].append(at_s)
+        return by_name
+
+    def _ask(self, verb: str, path: ResourcePath, query: Mapping[str, str]) -> None:
+        where = str(path)
+        # One collection may be followed by several watches.
+        asked = "&".join([where, *(value for name, value in query.items() if name.endswith("Selector"))])
+        self.asked.append((asyncio.get_running_loop().time(), verb, asked))
+        if any(f"/namespaces/{namespace}/" in where for namespace in self.gone):
+            raise ApiError(403, "Forbidden", "no Role here")
+        if any(path.api.startswith(f"/apis/{group}/") for group in self.missing):
+            raise ApiError(404, KIND_MISSING, "the server could not find the requested resource")
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        method: str,
+        path: ResourcePath,
+        body: Raw | None = None,
+        *,
+        patch: str = "",
+        query: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Raw:
+        """Answer one request."""
+        query = query or {}
+        self._ask(method, path, query)
+        await self._takes_time("/leases" in str(path), timeout_s or self._timeout_s)
+        if not path.plural:
+            return {"gitVersion": "v1.36.3"} if path.api == "/version" else dict(_DISCOVERY)
+        if path.plural == "selfsubjectaccessreviews":
+            namespace = (body or {})["spec"]["resourceAttributes"].get("namespace", "")
+            return {"status": {"allowed": namespace not in self.gone}}
+        ref = Ref(f"{path.api}/{path.plural}", path.namespace, path.name)
+        if method == "GET":
+            return self._reads.answer(ref, path.part, query)
+        write = Write(self.objects, ref, path.part, query, self.user)
+        # What is read of an answer is the reader's own.
+        answer: Raw = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
+        return answer
+
+    async def _takes_time(self, is_about_lease: bool, timeout_s: float) -> None:
+        self._about_lease += is_about_lease
+        fails = is_about_lease and self.lease_fails_every and self._about_lease % self.lease_fails_every == 0
+        if fails or self.cut_off:
+            await passing(timeout_s)
+            raise ApiError(0, "NoAnswer", "timed out")
+        if (latency_s := self.latency_s()) > 0:
+            await passing(latency_s)
+
+    # --- watches ----------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def stream(
+        self, path: ResourcePath, query: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Answer a watch: as long as it asks for, unless `watches` says otherwise."""
+        del silence_s
+        self._ask("WATCH", path, query)
+        if self.cut_off:
+            await passing(10.0)
+            raise ApiError(0, "NoAnswer", "timed out")
+        if self.watches != "stay":
+            yield self._ill(self.watches)
+            return
+        ref = Ref(f"{path.api}/{path.plural}", path.namespace, "")
+        matches = asked_for(query.get("labelSelector", ""), query.get("fieldSelector", ""))
+        missed = self.objects.since(ref.kind, int(query.get("resourceVersion") or self.objects.version))
+        if missed is None:
+            yield self._ill("are too old")
+            return
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        last_s = loop.time()
+
+        def told(event: Event) -> None:
+            nonlocal last_s
+            if ref.namespace not in {"", event.ref.namespace} or (line := _line(event, matches)) is None:
+                return
+            last_s = max(last_s, loop.time() + self.lag_s())
+            if last_s <= loop.time():
+                queue.put_nowait(line)
+            else:
+                loop.call_at(last_s, queue.put_nowait, line)
+
+        for event in missed:
+            told(event)
+        entry = (str(path), queue)
+        self._streams.append(entry)
+        stop = self.objects.follow(ref.kind, told)
+        ending = loop.call_later(float(query.get("timeoutSeconds", _WATCH_S)), self._end, queue, ref.kind)
+        try:
+            yield self._lines(queue)
+        finally:
+            stop()
+            ending.cancel()
+            self._streams.remove(entry)
+
+    def _end(self, queue: "asyncio.Queue[bytes | None]", kind: str) -> None:
+        """End a watch with a bookmark, so that the next one goes on from here."""
+        metadata = {"resourceVersion": str(self.objects.version)}
+        queue.put_nowait(orjson.dumps({"type": "BOOKMARK", "object": typed(kind, {"metadata": metadata})}))
+        queue.put_nowait(None)
+
+    def end_watches(self) -> None:
+        """End all watches at once, as an API server that is replaced does."""
+        for _, queue in self._streams:
+            queue.put_nowait(None)
+
+    @staticmethod
+    async def _ill(how: Watches) -> AsyncIterator[bytes]:
+        if how == "are too old":
+            status = {"code": 410, "reason": "Expired", "message": "too old"}
+            yield orjson.dumps({"type": "ERROR", "object": status})
+        if how == "break":
+            raise ApiError(0, "NoAnswer", "the connection was reset")
+
+    async def _lines(self, queue: "asyncio.Queue[bytes | None]") -> AsyncIterator[bytes]:
+        while (line := await queue.get()) is not None:
+            if not self.cut_off:
+                yield line
+
+
+def _line(event: Event, matches: Callable[[Raw], bool]) -> bytes | None:
+    """Return how a watch with a selector tells of a change: what enters it is added, what leaves it deleted."""
+    before = event.old is not None and matches(event.old)
+    after = not event.deleted and matches(event.new)
+    if not before and not after:
+        return None
+    change = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
+    return orjson.dumps({"type": change, "object": event.new})

@@ -1,0 +1,55 @@
+"""The one clock of the world: the loop's, which leaps (`leaping`), read as an instant and as Kubernetes writes it."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta, tzinfo
+from importlib import import_module
+
+import pytest
+
+START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+# What of splitter asks for the time of day.
+_ASKING = (
+    "reconciler",
+    "reconciler.watchdog",
+    "reconciler.template_validation",
+    "relief.watch",
+    "kube.lease",
+)
+
+
+def now() -> datetime:
+    """Return the instant that it is in this loop."""
+    return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+def stamp(at: datetime | None = None) -> str:
+    """Return an instant as the API server writes it: in whole seconds."""
+    return (now() if at is None else at).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def instant(text: str) -> datetime:
+    """Read what `stamp` wrote."""
+    return datetime.fromisoformat(text)
+
+
+class _Datetime(datetime):
+    """Tells the loop's time to who asks for the present."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override] # any instant will do
+        """Return the loop's time."""
+        return now().astimezone(tz)
+
+
+def seconds_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have those who count seconds be answered by the loop."""
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(time, "monotonic", loop.time)
+    monkeypatch.setattr(time, "clock_gettime", lambda _: loop.time())
+
+
+def instants_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have those parts of splitter that ask for the time of day be answered by the loop."""
+    for module in _ASKING:
+        monkeypatch.setattr(import_module(f"splitter.{module}"), "datetime", _Datetime)
