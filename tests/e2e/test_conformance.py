@@ -12,7 +12,7 @@ import pytest
 from lab.sandbox import Sandbox
 from world.conformance.real import Stage
 from world.conformance.recorded import record, recorded
-from world.conformance.scene import clear, play
+from world.conformance.scene import play
 from world.conformance.scripts import SCRIPTS
 
 pytestmark = pytest.mark.e2e
@@ -33,10 +33,7 @@ def played(request: pytest.FixtureRequest) -> Iterator[Mapping[str, "Future[list
 
         def shown(name: str) -> list[str]:
             with stage.ground() as ground:
-                try:
-                    return play(SCRIPTS[name], ground)
-                finally:
-                    clear(ground)
+                return play(SCRIPTS[name], ground)
 
         # What waits for the collection of pods takes a minute, so it begins first.
         order = sorted(asked, key=lambda name: name != "vanished_node")

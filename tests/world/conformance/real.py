@@ -20,7 +20,7 @@ from world.conformance.objects import FOLLOWED, KINDS
 _NAMESPACES = "/api/v1/namespaces"
 _WATCHES_S = 1  # how long a watch stays open: what has happened is told at once
 _ADMISSION = "admissionregistration.k8s.io/v1"
-_SHARED_NODES = 6
+_SHARED_NODES = 12
 
 
 class Past:

@@ -4,7 +4,6 @@
 compared: the notes it took, the lives its pods had, and what was there at its end.
 """
 
-import contextlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -300,15 +299,6 @@ def play(script: Script, ground: Ground) -> list[str]:
     ]
 
 
-def clear(ground: Ground) -> None:
-    """Delete what a script has left."""
-    scene = Scene(ground)
-    for kind in (*FOLLOWED, "PodDisruptionBudget", "ResourceQuota"):
-        body: Raw = {"gracePeriodSeconds": 0} if kind == "Pod" else {"propagationPolicy": "Background"}
-        with contextlib.suppress(Refused):
-            ground.request("DELETE", scene.path(kind), body=body)
-
-
 def _version(raw: Raw) -> tuple[str, str]:
     return raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]
 
@@ -339,7 +329,6 @@ __all__ = [
     "Refused",
     "Scene",
     "Script",
-    "clear",
     "play",
     "script",
 ]

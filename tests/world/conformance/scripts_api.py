@@ -323,7 +323,7 @@ def pod_is_mostly_immutable(scene: Scene) -> None:
 
 
 def told(events: list[Raw]) -> list[str]:
-    """Return events as words."""
+    """Return events as words, with what they are about."""
     return [f"{each['type']} {each['object']['metadata'].get('name', '')}".strip() for each in events]
 
 
