@@ -93,6 +93,10 @@ class Ground(Protocol):
         """Let a node send no heartbeats until the node controller has seen it."""
         ...
 
+    def hear(self, node: str) -> None:
+        """Let a silent node send heartbeats again until it is Ready."""
+        ...
+
     def vanish(self, node: str) -> None:
         """Take a machine and its Node object away."""
         ...

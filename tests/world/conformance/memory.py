@@ -112,6 +112,10 @@ class Memory:
         """Let a node fall silent."""
         raise NotImplementedError
 
+    def hear(self, node: str) -> None:
+        """Let a node be heard again."""
+        raise NotImplementedError
+
     def vanish(self, node: str) -> None:
         """Take a node away."""
         raise NotImplementedError

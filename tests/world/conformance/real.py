@@ -138,6 +138,10 @@ class Real:
         """Stop a machine's heartbeats, and have it seen."""
         self._sandbox.fleet.lose(node, seen_at_once=True)
 
+    def hear(self, node: str) -> None:
+        """Let a machine send heartbeats again."""
+        self._sandbox.fleet.reconnect(node)
+
     def vanish(self, node: str) -> None:
         """Kill a machine."""
         self._sandbox.fleet.kill(node)

@@ -653,3 +653,30 @@ def defaults(scene: Scene) -> None:
     inner_names = ("restartPolicy", "terminationGracePeriodSeconds", "dnsPolicy", "schedulerName")
     scene.note("of a pod", {name: inner[name] for name in inner_names})
     scene.note("of a container", inner["containers"][0]["imagePullPolicy"])
+
+
+@script
+def apply_gives_up_replicas(scene: Scene) -> None:
+    """A number of replicas that is given up falls back to 1, unless another manages it by then."""
+    made = workload("Deployment", "web", 0, scene.template())
+    without = {**made, "spec": {name: value for name, value in made["spec"].items() if name != "replicas"}}
+    scene.apply(made, "owner")
+    shared = {**of_kind("Deployment", "web"), "spec": {"replicas": 0}}
+    scene.apply(shared, "autoscaler")
+    scene.note("given up to another", scene.apply(without, "owner", dryRun="All")["spec"]["replicas"])
+    scene.apply(of_kind("Deployment", "web"), "autoscaler")
+    scene.note("given up by the last", scene.apply(without, "owner", dryRun="All")["spec"]["replicas"])
+
+
+@script
+def scale_has_a_manager_of_its_own(scene: Scene) -> None:
+    """Replicas set by the scale subresource are managed by who set them: another apply conflicts."""
+    made = workload("Deployment", "web", 0, scene.template())
+    scene.apply(made, "owner")
+    changed = {"spec": {"replicas": 2}}
+    scene.merge("Deployment", "web", changed, "scale", fieldManager="autoscaler", dryRun="All")
+    scene.merge("Deployment", "web", {"spec": {"replicas": 1}}, "scale", fieldManager="autoscaler")
+    web = scene.get("Deployment", "web")
+    scene.note("managers", [each for each in managers(web) if "kube-controller-manager" not in each])
+    scene.note("refused", scene.refusal(lambda: scene.apply(made, "owner")))
+    scene.at_rest("Deployment", "web")

@@ -440,3 +440,88 @@ def quota_refuses_the_pods_of_a_deployment(scene: Scene) -> None:
         each for each in sets(scene)[0]["status"]["conditions"] if each["type"] == "ReplicaFailure"
     )
     scene.note("words", failure["message"].partition("exceeded quota")[2])
+
+
+@script
+def recreated_with_another_template(scene: Scene) -> None:
+    """A Deployment made again with another template adopts the former ReplicaSet, and rolls from it."""
+    scene.deployment(2, strategy=rolling(1, 0))
+    scene.delete("Deployment", "web", propagationPolicy="Orphan")
+    scene.gone("Deployment", "web")
+    mark = scene.mark()
+    scene.deployment(2, image="web:2", strategy=rolling(1, 0))
+    scene.note("least ready", scene.least_ready(mark))
+    scene.note("sizes", scene.sizes())
+    revisions = {trace.image(raw): raw["metadata"]["annotations"][REVISION] for raw in sets(scene)}
+    scene.note("revisions", revisions)
+
+
+@script
+def deployment_takes_a_replicaset_made_by_hand(scene: Scene) -> None:
+    """A ReplicaSet without an owner whose template is a Deployment's becomes its newest one."""
+    made = workload("ReplicaSet", "by-hand", 2, scene.template())
+    made["metadata"]["labels"] = {"app": "web"}
+    scene.create(made)
+    scene.at_rest("ReplicaSet", "by-hand")
+    pods = scene.ready()
+    scene.deployment(2, strategy=rolling(1, 0))
+    scene.note("ReplicaSets", scene.named("ReplicaSet"))
+    scene.note("the same pods", pods == scene.ready())
+    (taken,) = sets(scene)
+    scene.note("owner", trace.controller(taken))
+    scene.note("hash on it", "pod-template-hash" in taken["metadata"]["labels"])
+    scene.note("desired", taken["metadata"]["annotations"].get(DESIRED))
+
+
+@script
+def deployment_does_not_take_a_replicaset_of_another_label(scene: Scene) -> None:
+    """A ReplicaSet that the selector does not match, by its own labels, is not adopted."""
+    scene.create(workload("ReplicaSet", "by-hand", 1, scene.template()))
+    scene.at_rest("ReplicaSet", "by-hand")
+    scene.deployment(1, strategy=rolling(1, 0))
+    scene.until("both to serve", lambda: len(scene.ready()) == 2)
+    scene.note("owner", trace.controller(scene.get("ReplicaSet", "by-hand")))
+    scene.note("owners", sorted(trace.controller(raw) for raw in sets(scene)))
+
+
+@script
+def pod_is_taken_out_by_its_hash(scene: Scene) -> None:
+    """A pod whose pod-template-hash is changed is released and replaced; the Deployment counts it no more."""
+    scene.deployment(2)
+    taken = scene.ready()[0]
+    scene.merge("Pod", taken, {"metadata": {"labels": {"pod-template-hash": "debug"}}})
+    scene.until("three to serve", lambda: len(scene.ready()) == 3)
+    scene.at_rest("Deployment", "web")
+    scene.note("owner", trace.controller(scene.get("Pod", taken)))
+    scene.scale("Deployment", "web", 0)
+    scene.until("the others to be gone", lambda: scene.named() == [taken])
+
+
+@script
+def finalizers_of_the_pod_template(scene: Scene) -> None:
+    """Pods get the finalizers of their template, and stay Terminating until these are taken off."""
+    made = scene.template()
+    made["metadata"]["finalizers"] = ["example.com/held"]
+    scene.create(workload("Deployment", "web", 1, made))
+    scene.at_rest("Deployment", "web")
+    (name,) = scene.ready()
+    scene.delete("Pod", name)
+    scene.until("another to serve", lambda: len(scene.ready()) == 1)
+    scene.ground.elapse(2)
+    scene.caught_up()
+    scene.note("the first", trace.state(scene.get("Pod", name)))
+    scene.merge("Pod", name, {"metadata": {"finalizers": None}})
+    scene.gone("Pod", name)
+
+
+@script
+def scale_down_with_pods_that_are_not_ready(scene: Scene) -> None:
+    """In mid-roll scaled down, a stuck rollout gives back by the ReplicaSets' sizes, and serves on."""
+    stuck(scene, replicas=5, surge=2)
+    mark = scene.mark()
+    scene.scale("Deployment", "web", 2)
+    scene.until("all to be taken back", lambda: sum(scene.sizes().values()) <= 4)
+    scene.until("the pods to be gone", lambda: len(scene.every("Pod")) == sum(scene.sizes().values()))
+    scene.quiet()
+    scene.note("sizes", scene.sizes())
+    scene.note("at least 2 ready", scene.least_ready(mark) >= 2)

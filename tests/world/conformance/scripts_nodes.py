@@ -300,3 +300,32 @@ def container_crashes(scene: Scene) -> None:
 def _waits_for(scene: Scene) -> set[str]:
     statuses = [each for raw in scene.pods() for each in raw.get("status", {}).get("containerStatuses") or []]
     return {each["state"]["waiting"]["reason"] for each in statuses if "waiting" in each.get("state", {})}
+
+
+@script
+def pod_takes_no_node_twice(scene: Scene) -> None:
+    """A pod that is bound stays on its node, also when the node no longer fits it."""
+    (node,) = scene.nodes(1)
+    scene.create(pod("web", scene.template()))
+    scene.all_ready(1)
+    scene.merge("Node", node, {"metadata": {"labels": {"conformance": "other"}}})
+    scene.quiet()
+    scene.note("node", scene.get("Pod", "web")["spec"]["nodeName"] == node)
+
+
+@script
+def node_comes_back(scene: Scene) -> None:
+    """Pods of a silent node that bear it are not ready, and are ready again when it is back."""
+    (node,) = scene.nodes(1)
+    scene.create(workload("ReplicaSet", "web", 1, scene.template()))
+    scene.at_rest("ReplicaSet", "web")
+    pods = scene.named()
+    scene.ground.silence(node)
+    scene.until("its pod not to be ready", lambda: scene.ready() == [])
+    scene.quiet()
+    scene.note("replicas", scene.every("ReplicaSet")[0]["status"].get("readyReplicas", 0))
+    scene.ground.hear(node)
+    scene.at_rest("ReplicaSet", "web")
+    scene.note("the same pods", scene.ready() == pods)
+    taints = scene.ground.request("GET", f"/api/v1/nodes/{node}")["spec"].get("taints", [])
+    scene.note("taints", taints)
