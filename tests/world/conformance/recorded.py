@@ -10,8 +10,8 @@ _FILE = Path(__file__).with_suffix(".json")
 @cache
 def recorded() -> dict[str, list[str]]:
     """Return what was seen in each script."""
-    found: dict[str, list[str]] = json.loads(_FILE.read_text()) if _FILE.exists() else {}
-    return found
+    there: dict[str, list[str]] = json.loads(_FILE.read_text()) if _FILE.exists() else {}
+    return there
 
 
 def record(seen: dict[str, list[str]]) -> None:

@@ -142,11 +142,11 @@ class Scene:
 
     def every(self, kind: str, **labels: str) -> list[Raw]:
         """Return the objects of a kind with these labels, as last seen, sorted by name."""
-        found = trace.present(self.past(kind))
+        there = trace.present(self.past(kind))
         return [
-            found[name]
-            for name in sorted(found)
-            if labels.items() <= (found[name]["metadata"].get("labels") or {}).items()
+            there[name]
+            for name in sorted(there)
+            if labels.items() <= (there[name]["metadata"].get("labels") or {}).items()
         ]
 
     def pods(self, image: str = "", owner: str = "") -> list[Raw]:
@@ -169,9 +169,9 @@ class Scene:
 
     def set_of(self, image: str) -> Raw:
         """Return the ReplicaSet of a template."""
-        found = [raw for raw in self.every("ReplicaSet") if trace.image(raw) == image]
-        assert len(found) == 1, f"{len(found)} ReplicaSets of {image}"
-        return found[0]
+        there = [raw for raw in self.every("ReplicaSet") if trace.image(raw) == image]
+        assert len(there) == 1, f"{len(there)} ReplicaSets of {image}"
+        return there[0]
 
     def sizes(self) -> dict[str, int]:
         """Return how many replicas each ReplicaSet is asked for, by its template."""
@@ -231,7 +231,7 @@ class Scene:
             return all(self._is_seen(kind) for kind in FOLLOWED)
 
         if not same():
-            self.ground.until(same, "the watches to have told all", DEADLINE_S)
+            self.ground.until(same, "the watches to have shown all", DEADLINE_S)
 
     def _is_seen(self, kind: str) -> bool:
         there = {_version(raw) for raw in self.listed(kind).get("items") or []}

@@ -199,8 +199,8 @@ def strategic_merge_patch(scene: Scene) -> None:
     idle(scene)
     more = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "side:1"}]}}}}
     both = scene.patch(STRATEGIC, "Deployment", "web", more)
-    found = both["spec"]["template"]["spec"]["containers"]
-    scene.note("containers", sorted(each["name"] for each in found))
+    matching = both["spec"]["template"]["spec"]["containers"]
+    scene.note("containers", sorted(each["name"] for each in matching))
     whole = scene.patch(MERGE, "Deployment", "web", more)
     scene.note("by a merge patch", [e["name"] for e in whole["spec"]["template"]["spec"]["containers"]])
 
@@ -322,7 +322,7 @@ def pod_is_mostly_immutable(scene: Scene) -> None:
     scene.note("node", scene.refusal(lambda: scene.merge("Pod", "web", {"spec": {"nodeName": "other"}})))
 
 
-def told(events: list[Raw]) -> list[str]:
+def events_as_words(events: list[Raw]) -> list[str]:
     """Return events as words, with what they are about."""
     return [f"{each['type']} {each['object']['metadata'].get('name', '')}".strip() for each in events]
 
@@ -340,7 +340,7 @@ def watch_by_a_selector(scene: Scene) -> None:
     scene.delete("ConfigMap", "out")
     query = {"labelSelector": "a=yes", "resourceVersion": version}
     events = scene.ground.watch(scene.path("ConfigMap"), query)
-    scene.note("events", told(events))
+    scene.note("events", events_as_words(events))
     labels = [each["object"]["metadata"]["labels"] for each in events if each["type"] == "DELETED"]
     scene.note("labels at the end", labels)
 
@@ -357,7 +357,7 @@ def watch_from_a_version(scene: Scene) -> None:
         "fieldSelector": "metadata.name!=kube-root-ca.crt",
     }
     events = scene.ground.watch(scene.path("ConfigMap"), query)
-    scene.note("events", told(events))
+    scene.note("events", events_as_words(events))
     newer = [int(each["object"]["metadata"]["resourceVersion"]) for each in events]
     scene.note("in order", newer == sorted(newer))
 
@@ -367,7 +367,7 @@ def watch_from_the_beginning(scene: Scene) -> None:
     """A watch without a resourceVersion begins with what is there, as ADDED."""
     config(scene, "first")
     query = {"fieldSelector": "metadata.name=first"}
-    scene.note("events", told(scene.ground.watch(scene.path("ConfigMap"), query)))
+    scene.note("events", events_as_words(scene.ground.watch(scene.path("ConfigMap"), query)))
 
 
 @script
@@ -395,7 +395,7 @@ def watch_bookmarks(scene: Scene) -> None:
 
 @script
 def list_in_pages(scene: Scene) -> None:
-    """A list with a limit goes on by its continue token, with one resourceVersion, until all are told."""
+    """A list with a limit goes on by its continue token, with one resourceVersion, to the end."""
     for number in range(5):
         scene.create(labelled(of_kind("ConfigMap", f"c-{number}"), paged="yes"))
     first = scene.listed("ConfigMap", limit="2", labelSelector="paged=yes")
@@ -415,8 +415,8 @@ def lists_by_labels(scene: Scene) -> None:
     for name, labels in (("a", {"x": "1"}), ("b", {"x": "2", "y": "1"}), ("c", {"y": "2"})):
         scene.create(labelled(of_kind("ConfigMap", name), own="yes", **labels))
     for selector in ("x=1", "x!=1", "x in (1,2)", "x notin (1)", "y", "!y", "x=2,y=1"):
-        found = scene.listed("ConfigMap", labelSelector=f"own=yes,{selector}")["items"]
-        scene.note(selector, [raw["metadata"]["name"] for raw in found])
+        matching = scene.listed("ConfigMap", labelSelector=f"own=yes,{selector}")["items"]
+        scene.note(selector, [raw["metadata"]["name"] for raw in matching])
     scene.note("malformed", scene.refusal(lambda: scene.listed("ConfigMap", labelSelector="x in 1")))
     scene.note("unknown field", scene.refusal(lambda: scene.listed("ConfigMap", fieldSelector="data.a=1")))
 
@@ -427,8 +427,8 @@ def lists_by_node(scene: Scene) -> None:
     scene.create(pod("web", scene.template()))
     scene.all_ready(1)
     node = scene.get("Pod", "web")["spec"]["nodeName"]
-    found = scene.listed("Pod", fieldSelector=f"spec.nodeName={node}")["items"]
-    scene.note("there", [raw["metadata"]["name"] for raw in found])
+    matching = scene.listed("Pod", fieldSelector=f"spec.nodeName={node}")["items"]
+    scene.note("there", [raw["metadata"]["name"] for raw in matching])
     scene.note("elsewhere", scene.listed("Pod", fieldSelector="spec.nodeName=other")["items"])
 
 
@@ -563,8 +563,8 @@ def policy_mutates(scene: Scene) -> None:
     made = workload("Deployment", "web", 0, scene.template())
 
     def label(raw: Raw) -> str | None:
-        found: str | None = (raw["metadata"].get("labels") or {}).get("team")
-        return found
+        matching: str | None = (raw["metadata"].get("labels") or {}).get("team")
+        return matching
 
     scene.until("the policy to be in force", lambda: label(scene.create(made, dryRun="All")) == "shop")
     scene.create(made)

@@ -315,9 +315,9 @@ def available_after_min_ready_seconds(scene: Scene) -> None:
     scene.create(workload("Deployment", "web", 1, scene.template(), minReadySeconds=2))
     seen = scene.past
     scene.at_rest("Deployment", "web")
-    told = [each.raw.get("status", {}) for each in seen("Deployment")]
+    statuses = [each.raw.get("status", {}) for each in seen("Deployment")]
     scene.note("ready before available", any(
-        each.get("readyReplicas") == 1 and not each.get("availableReplicas") for each in told
+        each.get("readyReplicas") == 1 and not each.get("availableReplicas") for each in statuses
     ))  # fmt: skip
 
 

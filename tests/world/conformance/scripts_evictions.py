@@ -21,8 +21,8 @@ def observed(scene: Scene, holds: Callable[[Raw], bool], name: str = "guard") ->
 
     def status() -> Raw:
         raw = scene.get("PodDisruptionBudget", name)
-        found: Raw = raw.get("status", {})
-        return found if found.get("observedGeneration") == raw["metadata"]["generation"] else {}
+        status: Raw = raw.get("status", {})
+        return status if status.get("observedGeneration") == raw["metadata"]["generation"] else {}
 
     scene.until("the budget to be counted", lambda: bool(status()) and holds(status()))
     return status()
@@ -191,7 +191,7 @@ def ending_pods_are_not_healthy(scene: Scene) -> None:
 
 @script
 def eviction_with_preconditions(scene: Scene) -> None:
-    """An eviction of another pod of that name, by uid, is a conflict; of none is not found."""
+    """An eviction of another pod of that name, by uid, is a conflict; of none is not status."""
     scene.create(pod("web", scene.template()))
     scene.all_ready(1)
     other = {"uid": "00000000-0000-0000-0000-000000000000"}

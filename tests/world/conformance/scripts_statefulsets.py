@@ -18,12 +18,12 @@ def statefulset(scene: Scene, replicas: int, *, parts: Raw | None = None, **spec
 def first_seen(scene: Scene, states: Iterable[str], after: int = 0) -> list[str]:
     """Return names and states in the order in which they were first seen."""
     wanted = set(states)
-    told: list[str] = []
+    words: list[str] = []
     for change in scene.past()[after:]:
         state = "gone" if change.deleted else trace.state(change.raw)
-        told.append(f"{change.raw['metadata']['name']} {state}")
+        words.append(f"{change.raw['metadata']['name']} {state}")
     return [
-        word for number, word in enumerate(told) if word.split()[1] in wanted and word not in told[:number]
+        word for number, word in enumerate(words) if word.split()[1] in wanted and word not in words[:number]
     ]
 
 

@@ -132,21 +132,21 @@ def sizes(changes: Sequence[Change], name: str) -> list[str]:
 def described(kind: str, raw: Raw) -> str:
     """Return a workload's counts."""
     status = raw.get("status", {})
-    told = [f"{name} {status[name]}" for name in _COUNTS if status.get(name)]
+    words = [f"{name} {status[name]}" for name in _COUNTS if status.get(name)]
     size = raw["spec"].get("replicas", "-")
     name = image(raw) if kind == "ReplicaSet" and controller(raw) else raw["metadata"]["name"]
-    return f"{kind} {name}: asked {size}, {', '.join(told) or 'nothing'}"
+    return f"{kind} {name}: asked {size}, {', '.join(words) or 'nothing'}"
 
 
 def end(kinds: dict[str, Sequence[Change]]) -> list[str]:
     """Return what is there at the end: workloads with their counts, and pods by owner, template and state."""
-    told = []
+    words = []
     for kind, changes in kinds.items():
         raws = present(changes).values()
         if kind != "Pod":
-            told += sorted(described(kind, raw) for raw in raws)
+            words += sorted(described(kind, raw) for raw in raws)
             continue
         owners = [controller(raw).partition("/")[0] or "no owner" for raw in raws]
         groups = Counter((owner, image(raw), state(raw)) for owner, raw in zip(owners, raws, strict=True))
-        told += sorted(f"{number} pods of {', '.join(group)}" for group, number in groups.items())
-    return told
+        words += sorted(f"{number} pods of {', '.join(group)}" for group, number in groups.items())
+    return words
