@@ -89,6 +89,14 @@ class Ground(Protocol):
         """Add nodes with room for so many pods, wait until pods can be bound, and return their names."""
         ...
 
+    def ail(self, pod: str) -> None:
+        """Have a pod fail its readiness probe."""
+        ...
+
+    def heal(self, pod: str) -> None:
+        """Have it pass again."""
+        ...
+
     def silence(self, node: str) -> None:
         """Let a node send no heartbeats until the node controller has seen it."""
         ...

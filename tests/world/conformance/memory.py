@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import count
 from typing import TypeVar
 
 from leaping import LeapingLoop, passing
@@ -10,9 +11,13 @@ from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from world.admission import Request
 from world.api import Api
-from world.conformance.ground import Change, Policy, Raw, Refused
+from world.cluster import Cluster
+from world.conformance.ground import NODE_LABEL, SHARED, Change, Policy, Raw, Refused
 from world.conformance.objects import FOLLOWED, KINDS
-from world.objects import Event, Objects
+from world.controllers.kubelet import Timing
+from world.kinds import NAMESPACES, NODES, PODS, Ref, path_of
+from world.objects import Event
+from world.pods import is_ready
 
 Answer = TypeVar("Answer")
 
@@ -23,6 +28,8 @@ _PATCHES = {
     "application/apply-patch+yaml": "apply",
 }
 _LOOK_S = 0.1
+_SHARED_NODES = 12
+_CPU = "8"  # of a node, as in the sandbox
 _TOLD_S = 1.0  # how long a watch is read
 
 
@@ -33,19 +40,27 @@ class Memory:
 
     def __init__(self) -> None:
         self._loop = LeapingLoop()
-        self._objects = Objects()
-        self._api = Api(self._objects, user="admin")
         self._past: dict[str, list[Change]] = defaultdict(list)
+        self._nodes = count()
+        self._cluster = self._run(self._made())
+        self._objects = self._cluster.objects
+        self._api = Api(self._objects, user="admin")
+        self._running = self._cluster.running()
+        self._run(self._running.__aenter__())
+
+    async def _made(self) -> Cluster:
+        cluster = Cluster(timing=Timing(start_s=0.2))
         for kind in FOLLOWED:
             collection = KINDS[kind].collection("").replace("/namespaces/", "")
-            self._objects.follow(collection, self._seen)
-        self._run(self._begin())
-
-    async def _begin(self) -> None:
-        self._objects.put(f"/api/v1/namespaces/{self.namespace}", {"metadata": {}})
+            cluster.objects.follow(collection, self._seen)
+        cluster.objects.put(path_of(NAMESPACES, "", self.namespace), {"metadata": {}})
+        for number in range(_SHARED_NODES):
+            cluster.add_node(f"shared-{number}", {NODE_LABEL: SHARED}, cpu=_CPU)
+        return cluster
 
     def close(self) -> None:
         """End the world."""
+        self._run(self._running.__aexit__(None, None, None))
         self._loop.close()
 
     def _run(self, action: Coroutine[object, object, Answer]) -> Answer:
@@ -105,20 +120,46 @@ class Memory:
     def add_nodes(
         self, count: int, labels: Mapping[str, str], taints: Sequence[Raw], pods: int
     ) -> tuple[str, ...]:
-        """Add nodes."""
-        raise NotImplementedError
+        """Have machines join."""
+        return tuple(self._run(self._added(labels, taints, pods)) for _ in range(count))
+
+    async def _added(self, labels: Mapping[str, str], taints: Sequence[Raw], pods: int) -> str:
+        name = f"own-{next(self._nodes)}"
+        self._cluster.add_node(name, labels, taints, pods=pods, cpu=_CPU)
+        return name
+
+    def ail(self, pod: str) -> None:
+        """Have a pod fail its probe."""
+        self._cluster.machines.ill.add(self._uid(pod))
+        self._cluster.kubelets.look_at()
+
+    def heal(self, pod: str) -> None:
+        """Have it pass again."""
+        self._cluster.machines.ill.discard(self._uid(pod))
+        self._cluster.kubelets.look_at()
+
+    def _uid(self, pod: str) -> str:
+        return str(self._objects.get(Ref(PODS, self.namespace, pod))["metadata"]["uid"])
 
     def silence(self, node: str) -> None:
-        """Let a node fall silent."""
-        raise NotImplementedError
+        """Let a machine fall silent, until it is seen."""
+        self._run(self._at_once(self._cluster.silence, node))
+        self.until(lambda: not self._is_ready(node), f"{node} to be seen as silent", 120)
 
     def hear(self, node: str) -> None:
-        """Let a node be heard again."""
-        raise NotImplementedError
+        """Let a machine be heard again."""
+        self._run(self._at_once(self._cluster.speak, node))
+        self.until(lambda: self._is_ready(node), f"{node} to be Ready", 120)
+
+    def _is_ready(self, node: str) -> bool:
+        return is_ready(self._objects.get(Ref(NODES, "", node)))
 
     def vanish(self, node: str) -> None:
-        """Take a node away."""
-        raise NotImplementedError
+        """Take a machine away."""
+        self._run(self._at_once(self._cluster.vanish, node))
+
+    async def _at_once(self, act: Callable[[str], None], node: str) -> None:
+        act(node)
 
     def admit(self, policy: Policy) -> None:
         """Add a rule."""

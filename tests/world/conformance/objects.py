@@ -42,6 +42,10 @@ KINDS = {
 FOLLOWED = ("Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet")
 
 
+# Images that are never pulled, and whose container ends again and again, on both sides.
+BROKEN, CRASHING = "web:broken-bad", "web:crashing"
+
+
 def of_kind(kind: str, name: str, **fields: Any) -> Raw:  # noqa: ANN401 (any JSON)
     """Return an object with its kind and name."""
     return {"apiVersion": KINDS[kind].version, "kind": kind, "metadata": {"name": name}, **fields}

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from lab.sandbox import Api, ApiError, Sandbox
+from lab.sandbox import Api, ApiError, PatchKind, Sandbox
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.following import Follower
 from lab.sandbox.instants import Instant
@@ -134,6 +134,20 @@ class Real:
     ) -> tuple[str, ...]:
         """Add machines."""
         return self._sandbox.fleet.add("spot", count, labels=labels, taints=taints, pods=pods)
+
+    def ail(self, pod: str) -> None:
+        """Say that a pod is not ready, as its kubelet would."""
+        self._say(pod, "False")
+
+    def heal(self, pod: str) -> None:
+        """Say that it is ready again."""
+        self._say(pod, "True")
+
+    def _say(self, pod: str, ready: str) -> None:
+        conditions = [{"type": kind, "status": ready} for kind in ("Ready", "ContainersReady")]
+        path = f"{_NAMESPACES}/{self.namespace}/pods/{pod}/status"
+        body = {"status": {"conditions": conditions}}
+        self.request("PATCH", path, body=body, content_type=PatchKind.STRATEGIC)
 
     def silence(self, node: str) -> None:
         """Stop a machine's heartbeats, and have it seen."""

@@ -217,12 +217,13 @@ class Scene:
         self.until(f"{kind} {name} to be at rest", holds)
 
     def quiet(self, seconds: float = QUIET_S) -> None:
-        """Let time go by in which nothing may happen to any pod."""
+        """Let time go by in which no pod may come, go, or change its state or owner."""
         self.caught_up()
-        before = len(self.past())
+        before = trace.standings(self.past())
         self.ground.elapse(seconds)
         self.caught_up()
-        assert len(self.past()) == before, "something happened to pods"
+        after = trace.standings(self.past())
+        assert after == before, f"something happened to pods: {after[len(before) :]}"
 
     def caught_up(self) -> None:
         """Wait until what has been seen is what is there."""

@@ -3,12 +3,11 @@
 from typing import Any
 
 from world.conformance import trace
-from world.conformance.objects import of_kind, owned_by, rolling, workload
+from world.conformance.objects import BROKEN, of_kind, owned_by, rolling, workload
 from world.conformance.scene import Raw, Scene, script
 
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 REVISION = "deployment.kubernetes.io/revision"
-STUCK = "web:bad"  # an image that is never pulled
 
 
 def condition(raw: Raw, kind: str) -> str:
@@ -22,10 +21,10 @@ def condition(raw: Raw, kind: str) -> str:
 def stuck(scene: Scene, replicas: int = 4, surge: int = 1, **spec: Any) -> None:  # noqa: ANN401 (any JSON)
     """Have a Deployment whose rollout waits for an image that never comes."""
     scene.deployment(replicas, strategy=rolling(surge, 0), **spec)
-    scene.set_image("Deployment", "web", STUCK)
+    scene.set_image("Deployment", "web", BROKEN)
     scene.until(
         "the surge pods to wait for their image",
-        lambda: len(scene.pods(STUCK)) == surge and scene.set_of(STUCK)["status"].get("replicas") == surge,
+        lambda: len(scene.pods(BROKEN)) == surge and scene.set_of(BROKEN)["status"].get("replicas") == surge,
     )
 
 
@@ -277,8 +276,8 @@ def rollout_is_superseded(scene: Scene) -> None:
 def unhealthy_old_pods_go_first(scene: Scene) -> None:
     """Old pods that do not serve are cleaned up before those that do, also where none may be missing."""
     scene.deployment(3, strategy=rolling(1, 1))
-    scene.set_image("Deployment", "web", STUCK)
-    scene.until("the new ones to wait", lambda: len(scene.pods(STUCK)) == 2 and len(scene.every("Pod")) == 4)
+    scene.set_image("Deployment", "web", BROKEN)
+    scene.until("the new ones to wait", lambda: len(scene.pods(BROKEN)) == 2 and len(scene.every("Pod")) == 4)
     mark = scene.mark()
     scene.set_image("Deployment", "web", "web:3")
     scene.at_rest("Deployment", "web")

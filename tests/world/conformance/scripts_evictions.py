@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from world.conformance import trace
-from world.conformance.objects import budget, pod
+from world.conformance.objects import CRASHING, budget, pod
 from world.conformance.scene import Raw, Scene, script
 
 
@@ -100,7 +100,7 @@ def unhealthy_pod_eviction_always(scene: Scene) -> None:
 def _with_a_broken_pod(scene: Scene, **spec: Any) -> None:  # noqa: ANN401 (any JSON)
     for number in range(2):
         scene.create(pod(f"web-{number}", scene.template()))
-    scene.create(pod("broken", scene.template(image="web:crash")))
+    scene.create(pod("broken", scene.template(image=CRASHING)))
     scene.create(budget("guard", **spec))
     scene.until(
         "the broken one to run",

@@ -1,7 +1,7 @@
 """Scheduler, taints, kubelets that fall silent, and nodes that go."""
 
 from world.conformance import trace
-from world.conformance.objects import no_execute, of_kind, pod, tolerates, workload
+from world.conformance.objects import BROKEN, CRASHING, no_execute, of_kind, pod, tolerates, workload
 from world.conformance.scene import Scene, script
 
 SLOW_S = 150.0  # pods of a node that is gone are collected within a minute
@@ -282,7 +282,7 @@ def _placed_or_waits(scene: Scene, name: str) -> None:
 @script
 def image_is_never_pulled(scene: Scene) -> None:
     """A pod whose image is never pulled is Pending with ErrImagePull or ImagePullBackOff, for ever."""
-    scene.create(pod("web", scene.template(image="web:bad")))
+    scene.create(pod("web", scene.template(image=BROKEN)))
     scene.until("it to be missed", lambda: bool(_waits_for(scene)))
     scene.note("why", _waits_for(scene) & {"ErrImagePull", "ImagePullBackOff"} != set())
     scene.note("phase", scene.get("Pod", "web")["status"]["phase"])
@@ -291,7 +291,7 @@ def image_is_never_pulled(scene: Scene) -> None:
 @script
 def container_crashes(scene: Scene) -> None:
     """A container that ends again and again: the pod is Running, not ready, in CrashLoopBackOff."""
-    scene.create(pod("web", scene.template(image="web:crash")))
+    scene.create(pod("web", scene.template(image=CRASHING)))
     scene.until("it to crash", lambda: _waits_for(scene) == {"CrashLoopBackOff"})
     scene.note("phase", scene.get("Pod", "web")["status"]["phase"])
     scene.note("restarted", scene.get("Pod", "web")["status"]["containerStatuses"][0]["restartCount"] > 0)

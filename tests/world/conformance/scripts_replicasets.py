@@ -1,7 +1,7 @@
 """What the ReplicaSet controller does: its own pods, those it finds, and which it deletes first."""
 
 from world.conformance import trace
-from world.conformance.objects import of_kind, owned_by, pod, reference_to, workload
+from world.conformance.objects import BROKEN, of_kind, owned_by, pod, reference_to, workload
 from world.conformance.scene import Raw, Scene, script
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -33,12 +33,12 @@ def deletion_of_what_is_not_ready_first(scene: Scene) -> None:
     scene.replicaset(2)
     old = scene.ready()
     scene.merge("ReplicaSet", "web", {"spec": {"template": {"metadata": {"annotations": {COST: "9"}}}}})
-    scene.set_image("ReplicaSet", "web", "web:bad")
+    scene.set_image("ReplicaSet", "web", BROKEN)
     scene.scale("ReplicaSet", "web", 3)
-    scene.until("the new one to wait", lambda: len(scene.pods("web:bad")) == 1)
+    scene.until("the new one to wait", lambda: len(scene.pods(BROKEN)) == 1)
     scene.until(
         "its image to be missed",
-        lambda: bool(scene.pods("web:bad")[0].get("status", {}).get("containerStatuses")),
+        lambda: bool(scene.pods(BROKEN)[0].get("status", {}).get("containerStatuses")),
     )
     scaled_down(scene, 2)
     scene.note("the ready ones stay", scene.named() == old)
@@ -48,7 +48,7 @@ def deletion_of_what_is_not_ready_first(scene: Scene) -> None:
 def deletion_of_what_has_no_node_first(scene: Scene) -> None:
     """A pod without a node is deleted before one that has a node and is not ready, and is gone at once."""
     scene.nodes(1, pods=1)
-    scene.create(workload("ReplicaSet", "web", 1, scene.template(image="web:bad")))
+    scene.create(workload("ReplicaSet", "web", 1, scene.template(image=BROKEN)))
     scene.until("the first to be bound", lambda: [p["spec"].get("nodeName") for p in scene.pods()] != [None])
     bound = scene.named()
     scene.scale("ReplicaSet", "web", 2)

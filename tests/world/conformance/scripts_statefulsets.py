@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from world.conformance import trace
-from world.conformance.objects import tolerates, workload
+from world.conformance.objects import BROKEN, tolerates, workload
 from world.conformance.scene import Raw, Scene, script
 
 
@@ -30,20 +30,6 @@ def first_seen(scene: Scene, states: Iterable[str], after: int = 0) -> list[str]
 def images(scene: Scene) -> list[str]:
     """Return the image of each member."""
     return [f"{raw['metadata']['name']} {trace.image(raw)}" for raw in scene.every("Pod")]
-
-
-def crashes(scene: Scene, name: str, *, ready: bool = False) -> None:
-    """Have a pod say that it is not ready, or ready again, as its kubelet would."""
-    status = "True" if ready else "False"
-    kinds = ("Ready", "ContainersReady")
-    conditions = [{"type": kind, "status": status, "reason": "", "message": ""} for kind in kinds]
-    scene.patch(
-        "application/strategic-merge-patch+json",
-        "Pod",
-        name,
-        {"status": {"conditions": conditions}},
-        "status",
-    )
 
 
 @script
@@ -176,14 +162,14 @@ def deleted_member_comes_back(scene: Scene) -> None:
 def ordered_waits_for_a_member_that_is_not_ready(scene: Scene) -> None:
     """OrderedReady: behind a member that is not ready nothing is made, also not what was deleted."""
     statefulset(scene, 3)
-    crashes(scene, "db-0")
+    scene.ground.ail("db-0")
     scene.until("it not to be ready", lambda: "db-0" not in scene.ready())
     scene.delete("Pod", "db-2")
     scene.gone("Pod", "db-2")
     scene.scale("StatefulSet", "db", 4)
     scene.quiet(2)
     scene.note("members", [raw["metadata"]["name"] for raw in scene.every("Pod")])
-    crashes(scene, "db-0", ready=True)
+    scene.ground.heal("db-0")
     scene.at_rest("StatefulSet", "db")
     scene.note("members at last", scene.ready())
 
@@ -192,7 +178,7 @@ def ordered_waits_for_a_member_that_is_not_ready(scene: Scene) -> None:
 def ordered_makes_a_lower_member(scene: Scene) -> None:
     """OrderedReady: a lower member that was deleted is made again though a higher one is not ready."""
     statefulset(scene, 3)
-    crashes(scene, "db-2")
+    scene.ground.ail("db-2")
     scene.until("it not to be ready", lambda: "db-2" not in scene.ready())
     uid = scene.get("Pod", "db-0")["metadata"]["uid"]
     scene.delete("Pod", "db-0")
@@ -207,13 +193,13 @@ def ordered_makes_a_lower_member(scene: Scene) -> None:
 def ordered_scale_down_waits(scene: Scene) -> None:
     """OrderedReady: no member is taken away while one is not ready, but the one that is not."""
     statefulset(scene, 3)
-    crashes(scene, "db-0")
+    scene.ground.ail("db-0")
     scene.until("it not to be ready", lambda: "db-0" not in scene.ready())
     scene.scale("StatefulSet", "db", 1)
     scene.ground.elapse(2)
     scene.caught_up()
     scene.note("members", [raw["metadata"]["name"] for raw in scene.pods()])
-    crashes(scene, "db-0", ready=True)
+    scene.ground.heal("db-0")
     scene.at_rest("StatefulSet", "db")
 
 
@@ -221,7 +207,7 @@ def ordered_scale_down_waits(scene: Scene) -> None:
 def parallel_does_not_wait(scene: Scene) -> None:
     """Parallel: a member is made again though another one is not ready."""
     statefulset(scene, 3, podManagementPolicy="Parallel")
-    crashes(scene, "db-0")
+    scene.ground.ail("db-0")
     scene.until("it not to be ready", lambda: "db-0" not in scene.ready())
     uid = scene.get("Pod", "db-2")["metadata"]["uid"]
     scene.delete("Pod", "db-2")
@@ -247,15 +233,15 @@ def parallel_updates_one_by_one(scene: Scene) -> None:
 def broken_update_is_not_mended_by_itself(scene: Scene) -> None:
     """A broken update stops at its first member, and the former template alone does not mend it."""
     statefulset(scene, 2)
-    scene.set_image("StatefulSet", "db", "web:bad")
-    scene.until("the last to wait", lambda: len(scene.pods("web:bad")) == 1)
+    scene.set_image("StatefulSet", "db", BROKEN)
+    scene.until("the last to wait", lambda: len(scene.pods(BROKEN)) == 1)
     scene.quiet(3)
     scene.note("images", images(scene))
     scene.set_image("StatefulSet", "db", "web:1")
     scene.ground.elapse(3)
     scene.caught_up()
     scene.note("images after the way back", images(scene))
-    if scene.pods("web:bad"):
+    if scene.pods(BROKEN):
         scene.delete("Pod", "db-1")
     scene.at_rest("StatefulSet", "db")
     scene.note("images at last", images(scene))

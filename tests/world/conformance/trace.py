@@ -96,6 +96,19 @@ def _states(words: Sequence[str]) -> Iterator[str]:
             last = word
 
 
+def standings(pods: Sequence[Change]) -> list[str]:
+    """Return each change of a pod's state, owner or node, in order."""
+    last: dict[str, str] = {}
+    words = []
+    for change in pods:
+        raw, name = change.raw, change.raw["metadata"]["name"]
+        word = "gone" if change.deleted else f"{state(raw)} {controller(raw)} {raw['spec'].get('nodeName')}"
+        if last.get(name) != word:
+            words.append(f"{name} {word}")
+            last[name] = word
+    return words
+
+
 def counts(pods: Sequence[Change], counted: Callable[[Raw], bool]) -> list[int]:
     """Return how many pods there were that count, after each change."""
     now: dict[str, Raw] = {}
