@@ -228,6 +228,16 @@ def required_node_affinity(scene: Scene) -> None:
     scene.note("on it", [raw["spec"]["nodeName"] == other for raw in scene.pods()])
 
 
+def _create_when_known(scene: Scene, priority: str) -> None:
+    """Create a pod of a priority; admission hears of a class by a watch."""
+    made = pod("high", scene.template(spec={"priorityClassName": priority}))
+    asked = {"dryRun": "All"}
+    scene.until(
+        "the class to be known", lambda: scene.refusal(lambda: scene.create(made, **asked)) == "accepted"
+    )
+    scene.create(made)
+
+
 @script
 def preemption(scene: Scene) -> None:
     """A pod of higher priority takes the place of one of lower priority, which is deleted."""
@@ -236,8 +246,7 @@ def preemption(scene: Scene) -> None:
     scene.all_ready(1)
     high = f"high-{scene.namespace}"
     scene.create(of_kind("PriorityClass", high, value=1000))
-    scene.until("the class to be known", lambda: bool(scene.get("PriorityClass", high)))
-    scene.create(pod("high", scene.template(spec={"priorityClassName": high})))
+    _create_when_known(scene, high)
     scene.gone("Pod", "low")
     scene.all_ready(1)
     scene.note("left", scene.ready())
@@ -253,7 +262,7 @@ def no_preemption(scene: Scene) -> None:
     scene.all_ready(1)
     meek = f"meek-{scene.namespace}"
     scene.create({**of_kind("PriorityClass", meek, value=1000), "preemptionPolicy": "Never"})
-    scene.create(pod("high", scene.template(spec={"priorityClassName": meek})))
+    _create_when_known(scene, meek)
     scene.until("it to wait", lambda: unscheduled(scene) == ["Unschedulable"])
     scene.quiet()
     scene.note("ready", scene.ready())

@@ -238,6 +238,7 @@ def daemonset_adopts_what_it_selects(scene: Scene) -> None:
     scene.create(workload("DaemonSet", "agent", None, scene.template(image="agent:1")))
     scene.at_rest("DaemonSet", "agent")
     agent = scene.ready()
+    scene.ground.elapse(1)  # creation is written in whole seconds
     scene.create(pod("bare", scene.template()))
     scene.until("one of them to be gone", lambda: any(each.deleted for each in scene.past()))
     scene.at_rest("DaemonSet", "agent")
