@@ -5,7 +5,7 @@ open until its time is over.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -163,16 +163,18 @@ class Api(Client):
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         last_s = loop.time()
+        late: deque[bytes] = deque()  # timers of one moment run in any order
 
         def told(event: Event) -> None:
             nonlocal last_s
             if ref.namespace not in {"", event.ref.namespace} or (line := _line(event, matches)) is None:
                 return
             last_s = max(last_s, loop.time() + self.lag_s())
-            if last_s <= loop.time():
+            if last_s <= loop.time() and not late:
                 queue.put_nowait(line)
             else:
-                loop.call_at(last_s, queue.put_nowait, line)
+                late.append(line)
+                loop.call_at(last_s, lambda: queue.put_nowait(late.popleft()))
 
         for event in missed:
             told(event)

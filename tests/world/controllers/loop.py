@@ -6,7 +6,7 @@ Source: client-go, tools/cache (an informer's events come in order, some time af
 
 import asyncio
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 
 from leaping import passing
@@ -30,6 +30,7 @@ class Informer:
         self._kind = kind
         self._lag_s = lag_s
         self._due_s = 0.0
+        self._late: deque[Event] = deque()  # timers of one moment run in any order
         self._changed: list[Changed] = []
         self._end: Callable[[], None] = lambda: None
 
@@ -39,7 +40,7 @@ class Informer:
 
     def start(self) -> None:
         """List, and follow from there."""
-        self._end = self._objects.follow(self._kind, self._late)
+        self._end = self._objects.follow(self._kind, self._follow)
         for raw in self._objects.all(self._kind):
             self._see(raw, deleted=False)
 
@@ -51,10 +52,15 @@ class Informer:
         """Return what is seen in a namespace."""
         return [raw for (within, _), raw in self.seen.items() if within == namespace]
 
-    def _late(self, event: Event) -> None:
+    def _follow(self, event: Event) -> None:
         loop = asyncio.get_running_loop()
         self._due_s = max(self._due_s, loop.time() + self._lag_s())
-        loop.call_at(self._due_s, lambda: self._see(event.new, deleted=event.deleted))
+        self._late.append(event)
+        loop.call_at(self._due_s, self._see_next)
+
+    def _see_next(self) -> None:
+        event = self._late.popleft()
+        self._see(event.new, deleted=event.deleted)
 
     def _see(self, raw: Raw, *, deleted: bool) -> None:
         key = raw["metadata"].get("namespace", ""), raw["metadata"]["name"]
