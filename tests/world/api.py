@@ -6,7 +6,7 @@ open until its time is over.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -155,8 +155,12 @@ class Api(Client):
             yield self._ill(self.watches)
             return
         ref = Ref(f"{path.api}/{path.plural}", path.namespace, "")
-        matches = asked_for(query.get("labelSelector", ""), query.get("fieldSelector", ""))
-        missed = self.objects.since(ref.kind, int(query.get("resourceVersion") or self.objects.version))
+        matches = asked_for(query.get("labelSelector", ""), query.get("fieldSelector", ""), ref.kind)
+        if query.get("resourceVersion", "0") == "0":  # it begins with all that is there
+            there = self.objects.all(ref.kind, ref.namespace)
+            missed: Iterable[Event] | None = [Event(ref, None, raw, 0) for raw in there]
+        else:
+            missed = self.objects.since(ref.kind, int(query["resourceVersion"]))
         if missed is None:
             yield self._ill("are too old")
             return
@@ -165,7 +169,7 @@ class Api(Client):
         last_s = loop.time()
         late: deque[bytes] = deque()  # timers of one moment run in any order
 
-        def told(event: Event) -> None:
+        def follower(event: Event) -> None:
             nonlocal last_s
             if ref.namespace not in {"", event.ref.namespace} or (line := _line(event, matches)) is None:
                 return
@@ -177,11 +181,13 @@ class Api(Client):
                 loop.call_at(last_s, lambda: queue.put_nowait(late.popleft()))
 
         for event in missed:
-            told(event)
+            follower(event)
         entry = (str(path), queue)
         self._streams.append(entry)
-        stop = self.objects.follow(ref.kind, told)
-        ending = loop.call_later(float(query.get("timeoutSeconds", _WATCH_S)), self._end, queue, ref.kind)
+        stop = self.objects.follow(ref.kind, follower)
+        ending = loop.call_later(
+            float(query.get("timeoutSeconds", _WATCH_S)), self._end, queue, _bookmarked(query, ref.kind)
+        )
         try:
             yield self._lines(queue)
         finally:
@@ -189,10 +195,12 @@ class Api(Client):
             ending.cancel()
             self._streams.remove(entry)
 
-    def _end(self, queue: "asyncio.Queue[bytes | None]", kind: str) -> None:
-        """End a watch with a bookmark, so that the next one goes on from here."""
-        metadata = {"resourceVersion": str(self.objects.version)}
-        queue.put_nowait(orjson.dumps({"type": "BOOKMARK", "object": typed(kind, {"metadata": metadata})}))
+    def _end(self, queue: "asyncio.Queue[bytes | None]", bookmarked: str) -> None:
+        """End a watch, with a bookmark where one was asked for: the next one goes on from here."""
+        if bookmarked:
+            metadata = {"resourceVersion": str(self.objects.version)}
+            bookmark = {"type": "BOOKMARK", "object": typed(bookmarked, {"metadata": metadata})}
+            queue.put_nowait(orjson.dumps(bookmark))
         queue.put_nowait(None)
 
     def end_watches(self) -> None:
@@ -203,7 +211,15 @@ class Api(Client):
     @staticmethod
     async def _ill(how: Watches) -> AsyncIterator[bytes]:
         if how == "are too old":
-            status = {"code": 410, "reason": "Expired", "message": "too old"}
+            status = {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Failure",
+                "message": "too old resource version",
+                "reason": "Expired",
+                "code": 410,
+            }
             yield orjson.dumps({"type": "ERROR", "object": status})
         if how == "break":
             raise ApiError(0, "NoAnswer", "the connection was reset")
@@ -212,6 +228,11 @@ class Api(Client):
         while (line := await queue.get()) is not None:
             if not self.cut_off:
                 yield line
+
+
+def _bookmarked(query: Mapping[str, str], kind: str) -> str:
+    """Return the kind of the bookmark that a watch is sent at its end; empty: none was asked for."""
+    return kind if query.get("allowWatchBookmarks") == "true" else ""
 
 
 def _line(event: Event, matches: Callable[[Raw], bool]) -> bytes | None:

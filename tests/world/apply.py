@@ -205,7 +205,7 @@ def applied(live: Raw, body: Raw, manager: str, time: str, *, force: bool, part:
     merged["metadata"] = _merged(live["metadata"], said, ("f:metadata",))
     kept = set().union(*(paths for _, paths in others)) if others else set()
     # A field below one that is applied, or above, is not removed with it.
-    for path in sorted(before - wanted.keys() - kept, key=len, reverse=True):
+    for path in sorted(before - wanted.keys() - kept, key=len):
         if not any(one[: len(path)] == path for one in kept | wanted.keys()):
             merged = _without(merged, path)
     return _managed(merged, _written([*others, (_entry(mine, merged, time), set(wanted))]))

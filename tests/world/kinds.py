@@ -58,8 +58,8 @@ _POD_SPEC: Final = {
     "securityContext": {},
     "schedulerName": "default-scheduler",
 }
-_PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
-_PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_CHECKS: Final = ("readinessProbe", "livenessProbe", "startupProbe")
+_CHECK: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
 class Ref(NamedTuple):
@@ -94,6 +94,13 @@ def ref_of(path: str) -> Ref:
         return Ref(collection, "", name)
     namespace, _, plural = rest.partition("/")
     return Ref(f"{api}/{plural}", namespace, name)
+
+
+def kind_of(api_version: str, name: str) -> str:
+    """Return the collection of a kind that a reference names; empty where there is none."""
+    roots = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
+    there = (kind for kind, one in _NAMES.items() if one == name and kind.rpartition("/")[0] == roots)
+    return next(there, "")
 
 
 def is_custom(kind: str) -> bool:
@@ -156,12 +163,12 @@ def _container(container: Raw) -> Raw:
     made = _CONTAINER | {"imagePullPolicy": pulled} | container
     if "ports" in made:
         made["ports"] = [{"protocol": "TCP"} | port for port in made["ports"]]
-    for field in _PROBES:
+    for field in _CHECKS:
         if field in made:
-            probed = _PROBE | made[field]
-            if "httpGet" in probed:
-                probed["httpGet"] = {"scheme": "HTTP", "path": "/"} | probed["httpGet"]
-            made[field] = probed
+            check = _CHECK | made[field]
+            if "httpGet" in check:
+                check["httpGet"] = {"scheme": "HTTP", "path": "/"} | check["httpGet"]
+            made[field] = check
     return made
 
 

@@ -6,6 +6,7 @@ pkg/registry of Kubernetes 1.36. Every refusal is an ApiError with Kubernetes' s
 """
 
 import random
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -18,6 +19,7 @@ from world.admission import Request, Rule, admitted
 from world.apply import with_owner
 from world.kinds import (
     DEPLOYMENTS,
+    NAMESPACES,
     PODS,
     REPLICA_SETS,
     WITH_STATUS,
@@ -35,6 +37,7 @@ from world.selectors import selects
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # apimachinery, pkg/util/rand
 _KEPT_EVENTS: Final = 1000
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 class Event(NamedTuple):
@@ -47,7 +50,7 @@ class Event(NamedTuple):
     deleted: bool = False
 
 
-Told = Callable[[Event], None]
+Follower = Callable[[Event], None]
 
 
 class Objects:
@@ -62,7 +65,7 @@ class Objects:
         self.version = 999
         self._history: dict[str, deque[Event]] = defaultdict(lambda: deque(maxlen=_KEPT_EVENTS))
         self._forgotten: dict[str, int] = {}  # by kind: history begins after this version
-        self._followers: dict[str, list[Told]] = defaultdict(list)
+        self._followers: dict[str, list[Follower]] = defaultdict(list)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -88,10 +91,10 @@ class Objects:
             for (namespace, name), raw in there.items():
                 yield path_of(kind, namespace, name), raw
 
-    def follow(self, kind: str, told: Told) -> Callable[[], None]:
+    def follow(self, kind: str, follower: Follower) -> Callable[[], None]:
         """Tell of each change of a kind from now on; return how to end that."""
-        self._followers[kind].append(told)
-        return lambda: self._followers[kind].remove(told)
+        self._followers[kind].append(follower)
+        return lambda: self._followers[kind].remove(follower)
 
     def since(self, kind: str, version: int) -> Iterable[Event] | None:
         """Return the changes after a version; None when some of them are forgotten."""
@@ -137,6 +140,7 @@ class Objects:
             raise ApiError(400, "BadRequest", "resourceVersion should not be set on objects to be created")
         name = said.get("name") or said["generateName"] + "".join(self.dice.choices(_LETTERS, k=5))
         ref = Ref(kind, namespace, name)
+        self._must_be_possible(ref)
         raw = typed(kind, defaulted(kind, body))
         kept = {field: value for field, value in said.items() if field not in {"uid", "managedFields"}}
         raw["metadata"] = {
@@ -259,6 +263,16 @@ class Objects:
         ref = ref_of(path)
         self._remove(ref, self.get(ref))
 
+    def _must_be_possible(self, ref: Ref) -> None:
+        """Raise ApiError for a name that no object can have, and a namespace that is not there, if any is held."""
+        if not _NAME.fullmatch(ref.name):
+            raise ApiError(
+                422, "Invalid", f'"{ref.name}" is invalid: metadata.name: a lowercase RFC 1123 subdomain'
+            )
+        namespaces = self.by_kind[NAMESPACES]
+        if ref.namespace and namespaces and ("", ref.namespace) not in namespaces:
+            raise ApiError(404, "NotFound", f'namespaces "{ref.namespace}" not found')
+
     def _admitted(self, request: Request) -> Raw | None:
         try:
             return admitted(self.rules, request)
@@ -285,8 +299,8 @@ class Objects:
         if len(history) == _KEPT_EVENTS:
             self._forgotten[event.ref.kind] = history[0].version
         history.append(event)
-        for told in list(self._followers[event.ref.kind]):
-            told(event)
+        for follower in list(self._followers[event.ref.kind]):
+            follower(event)
 
 
 _SERVERS: Final = (
@@ -303,6 +317,13 @@ _SERVERS: Final = (
 
 def _must_be_of(ref: Ref, old: Raw, new: Raw) -> None:
     said, there = new["metadata"], old["metadata"]
+    if "deletionTimestamp" in there and set(said.get("finalizers") or ()) - set(
+        there.get("finalizers") or ()
+    ):
+        message = (
+            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted"
+        )
+        raise ApiError(422, "Invalid", f'"{ref.name}" is invalid: {message}')
     if said.get("resourceVersion", there["resourceVersion"]) != there["resourceVersion"]:
         message = (
             "the object has been modified; please apply your changes to the latest version and try again"

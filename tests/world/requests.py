@@ -1,5 +1,6 @@
 """Reads and writes as they are asked for over the wire: paging, patches, subresources. `api` is one way to ask."""
 
+import re
 from collections.abc import Mapping
 
 from splitter.kube.client import ApiError
@@ -27,12 +28,14 @@ class Reads:
             return _scale(raw) if part == "scale" else raw
         limit, token = int(query.get("limit", "0")), query.get("continue", "")
         if token:
+            if not re.fullmatch(r"\d+-\d+-\d+", token):
+                raise ApiError(400, "BadRequest", "continue key is not valid")
             if token not in self._pages:
                 raise ApiError(410, "Expired", "The provided continue parameter is too old")
             version, left = self._pages.pop(token)
         else:
             version = self._objects.version
-            chosen = asked_for(query.get("labelSelector", ""), query.get("fieldSelector", ""))
+            chosen = asked_for(query.get("labelSelector", ""), query.get("fieldSelector", ""), ref.kind)
             left = [raw for raw in self._objects.all(ref.kind, ref.namespace) if chosen(raw)]
         items, rest = (left[:limit], left[limit:]) if limit else (left, [])
         metadata: Raw = {"resourceVersion": str(version)}
@@ -69,6 +72,7 @@ class Write:
         self._force = query.get("force") == "true"
         self._by = query.get("fieldManager") or user
         self._user = user
+        self._managed = "fieldManager" in query
 
     def answer(self, method: str, body: Raw, patch: str) -> Raw:
         """Do it. Raises ApiError."""
@@ -86,6 +90,10 @@ class Write:
         if self._part == "scale":
             return self._set_scale(body)
         if method == "PUT":
+            if body["metadata"].get("uid", "") not in {"", self._objects.get(self._ref)["metadata"]["uid"]}:
+                raise ApiError(
+                    409, "Conflict", "the UID in the precondition does not match the UID in record"
+                )
             return self._update(body)
         return self._patch(body, patch)
 
@@ -103,6 +111,10 @@ class Write:
 
     def _apply(self, body: Raw) -> Raw:
         ref, said = self._ref, body["metadata"]
+        if said.get("managedFields"):
+            raise ApiError(400, "BadRequest", "metadata.managedFields must be nil")
+        if not self._managed:
+            raise ApiError(422, "Invalid", "fieldManager: Required value: is required for apply patch")
         live = self._objects.find(ref)
         if live is None:
             if self._part:

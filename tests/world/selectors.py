@@ -5,7 +5,25 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-Raw = dict[str, Any]
+from splitter.kube.client import ApiError
+from world.kinds import PODS, Raw
+
+_FIELDS = {
+    PODS: (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "status.phase",
+    ),
+    "/api/v1/events": (
+        "involvedObject.kind",
+        "involvedObject.name",
+        "involvedObject.namespace",
+        "reason",
+        "type",
+    ),
+}
 Matches = Callable[[Mapping[str, str]], bool]
 
 _TERM = re.compile(
@@ -88,9 +106,17 @@ def selects(selector: Mapping[str, Any] | None, raw: Raw) -> bool:
     return selector is not None and fit(terms_of(selector), raw["metadata"].get("labels") or {})
 
 
-def asked_for(labels: str, fields: str) -> Callable[[Raw], bool]:
-    """Return whether an object is one of those that a query asks for."""
-    terms, pairs = label_terms(labels), [one for one in fields.split(",") if one]
+def asked_for(labels: str, fields: str, kind: str = PODS) -> Callable[[Raw], bool]:
+    """Return whether an object is one of those that a query asks for. Raises ApiError (400) for a bad query."""
+    try:
+        terms = label_terms(labels)
+    except ValueError as error:
+        raise ApiError(400, "BadRequest", str(error)) from error
+    pairs = [one for one in fields.split(",") if one]
+    for pair in pairs:
+        name = pair.partition("!=" if "!=" in pair else "=")[0]
+        if name not in {"metadata.name", "metadata.namespace", *_FIELDS.get(kind, ())}:
+            raise ApiError(400, "BadRequest", f"field label not supported: {name}")
 
     def matches(raw: Raw) -> bool:
         if terms and not fit(terms, raw["metadata"].get("labels") or {}):

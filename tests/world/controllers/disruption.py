@@ -7,6 +7,7 @@ from datetime import timedelta
 from math import ceil
 from typing import Final
 
+from splitter.kube.client import ApiError
 from world import clock
 from world.controllers.loop import Controller, Informers, Key
 from world.kinds import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, Raw
@@ -65,7 +66,11 @@ class Disruptions(Controller):
             for pod in pods
             if "deletionTimestamp" not in pod["metadata"] and pod["metadata"]["name"] not in disrupted
         )
-        expected, desired = self._wanted(spec, pods)
+        try:
+            expected, desired = self._wanted(spec, pods)
+        except ApiError as error:
+            await self._fail(budget, error)
+            raise
         allowed = healthy - desired if expected > 0 else 0
         status = {
             "observedGeneration": budget["metadata"]["generation"],
@@ -74,7 +79,18 @@ class Disruptions(Controller):
             "expectedPods": expected,
             "disruptionsAllowed": max(0, allowed),
             **({"disruptedPods": disrupted} if disrupted else {}),
+            "conditions": before.get("conditions") or [],
         }
+        enough = ("True", "SufficientPods") if status["disruptionsAllowed"] else ("False", "InsufficientPods")
+        _say(status, *enough)
+        if status != before:
+            await self.update(BUDGETS, {**budget, "status": status}, "status")
+
+    async def _fail(self, budget: Raw, error: ApiError) -> None:
+        """Let no pod go where the budget cannot be counted (failSafe)."""
+        before = budget.get("status") or {}
+        status = {**before, "disruptionsAllowed": 0}
+        _say(status, "False", "SyncFailed", error.message)
         if status != before:
             await self.update(BUDGETS, {**budget, "status": status}, "status")
 
@@ -100,14 +116,24 @@ class Disruptions(Controller):
             above = controller_of(parent) if parent is not None else None
             if above is not None and (top := self._seen(namespace, above)) is not None:
                 parent = top
-            if parent is not None:
-                owners[parent["metadata"]["uid"]] = parent
+            if parent is None:
+                raise ApiError(0, "", f"found no controllers for pod {pod['metadata']['name']}")
+            owners[parent["metadata"]["uid"]] = parent
         return sum(one["spec"].get("replicas", 1) for one in owners.values())
 
     def _seen(self, namespace: str, owner: Raw) -> Raw | None:
         informer = self._scaled.get(owner["kind"])
         there = informer.seen.get((namespace, owner["name"])) if informer is not None else None
         return there if there is not None and there["metadata"]["uid"] == owner["uid"] else None
+
+
+def _say(status: Raw, value: str, reason: str, message: str = "") -> None:
+    """Set the condition DisruptionAllowed."""
+    there = next(iter(status.get("conditions") or ()), {})
+    if (there.get("status"), there.get("reason")) == (value, reason):
+        return
+    said = {"type": "DisruptionAllowed", "status": value, "reason": reason, "message": message}
+    status["conditions"] = [{**said, "lastTransitionTime": clock.stamp()}]
 
 
 def _share(number: int | str, of: int) -> int:

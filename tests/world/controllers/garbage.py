@@ -18,19 +18,14 @@ from world.kinds import (
     STATEFUL_SETS,
     Raw,
     Ref,
+    kind_of,
     path_of,
     ref_of,
 )
 
-_OWNERS = {
-    ("apps/v1", "Deployment"): DEPLOYMENTS,
-    ("apps/v1", "ReplicaSet"): REPLICA_SETS,
-    ("apps/v1", "StatefulSet"): STATEFUL_SETS,
-    ("splitter.io/v1alpha1", "Split"): SPLITS,
-    ("v1", "Pod"): PODS,
-}
 _PLACEMENTS = "/apis/splitter.io/v1alpha1/placements"
-_COLLECTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS, SPLITS, BUDGETS, _PLACEMENTS)
+_MAPS = "/api/v1/configmaps"
+_COLLECTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS, SPLITS, BUDGETS, _PLACEMENTS, _MAPS)
 _LATE_S = (0.05, 1.0)
 _KEPT = frozenset({"orphan", "foregroundDeletion"})
 
@@ -100,9 +95,9 @@ class Garbage(Controller):
         self.objects.delete(ref, options, user=self.user)
 
     def _is_there(self, owner: Raw, namespace: str) -> bool:
-        kind = _OWNERS.get((owner["apiVersion"], owner["kind"]))
-        if kind is None:
-            return True
+        kind = kind_of(owner["apiVersion"], owner["kind"])
+        if not kind:
+            return True  # it is not known, and nothing is decided
         there = self.objects.find(Ref(kind, namespace, owner["name"]))
         return there is not None and there["metadata"]["uid"] == owner["uid"]
 

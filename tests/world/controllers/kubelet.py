@@ -1,7 +1,7 @@
 """The kubelets of all nodes: pods start, become ready, crash, and end; those of a silent machine do nothing.
 
 Source: pkg/kubelet (kubelet_pods.go, status/generate.go) of Kubernetes 1.36, as far as a pod's status shows it. An image
-with `broken` in its name cannot be pulled, one with `crashing` ends again and again.
+with `broken` or `bad` in its name cannot be pulled, one with `crash` ends again and again.
 """
 
 import re
@@ -111,9 +111,9 @@ class Kubelets(Controller):
         image = " ".join(one.get("image", "") for one in pod["spec"].get("containers") or ())
         if passed_s < start_s:
             self.enqueue(key, start_s - passed_s)
-        elif "broken" in image:
+        elif "broken" in image or "bad" in image:
             await self._write(key, pod, "Pending", waiting="ImagePullBackOff")
-        elif "crashing" in image:
+        elif "crash" in image:
             restarts, again_s = _crashes(passed_s - start_s)
             await self._write(key, pod, "Running", waiting="CrashLoopBackOff", restarts=restarts)
             self.enqueue(key, again_s)

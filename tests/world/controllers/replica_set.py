@@ -164,7 +164,7 @@ class ReplicaSets(Controller):
     def _create_one(self, namespace: str, rs: Raw) -> None:
         template = rs["spec"]["template"]
         said = template.get("metadata") or {}
-        metadata = {name: dict(said[name]) for name in ("labels", "annotations") if said.get(name)}
+        metadata = {name: said[name] for name in ("labels", "annotations", "finalizers") if said.get(name)}
         metadata |= {"generateName": f"{rs['metadata']['name']}-", "ownerReferences": [controller_ref(rs)]}
         pod = {"metadata": metadata, "spec": template.get("spec") or {}}
         self.objects.create(PODS, namespace, pod, user=self.user)

@@ -1,0 +1,32 @@
+"""A process of splitter's over the world: its caches, reconciler, writer and watches, without kopf and election."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from splitter.operator import _Operator as OperatorProcess  # what kopf calls
+from splitter.settings import Settings
+from world.cluster import Cluster
+
+
+@asynccontextmanager
+async def splitting(cluster: Cluster, **settings: object) -> AsyncIterator[OperatorProcess]:
+    """Run a process that leads, as one does that takes part in no election."""
+    chosen = {"own_namespace": "splitter", "leader_election": "off", **settings}
+    operator = OperatorProcess(cluster.api, Settings.model_validate(chosen))
+    for reflector in operator._reflectors:
+        operator._spawn(reflector.run())
+    await operator._fill()
+    operator._cache.find_vanished()
+    operator._spawn(operator._crowded.run())
+    operator._terms = operator._spawn(operator._serve_terms())
+    try:
+        yield operator
+    finally:
+        operator._tasks.reverse()  # the term first
+        for task in operator._tasks:
+            task.cancel()
+            await asyncio.wait((task,))
+        operator._renderer.close()
+        if operator.failure is not None:
+            raise operator.failure
