@@ -61,34 +61,6 @@ def refusing(
     return rule
 
 
-def counting(
-    kind: str, hard: int, used: Callable[[str], int], namespace: str = "", name: str = "small"
-) -> Rule:
-    """Return a quota of so many objects of a kind in a namespace; `used` counts those that are there.
-
-    A dry run is asked, too, and counts none of the others (plugin/pkg/admission/resourcequota).
-    """
-    plural = kind.rpartition("/")[2]
-
-    def rule(request: Request) -> None:
-        if (
-            request.verb != "create"
-            or request.ref.kind != kind
-            or namespace not in {"", request.ref.namespace}
-        ):
-            return
-        there = used(request.ref.namespace)
-        if there >= hard:
-            asked = f"requested: {plural}=1, used: {plural}={there}, limited: {plural}={hard}"
-            raise ApiError(
-                403,
-                "Forbidden",
-                f'{plural} "{request.ref.name}" is forbidden: exceeded quota: {name}, {asked}',
-            )
-
-    return rule
-
-
 def allowing(user: str, rights: Iterable[tuple[str, str]]) -> Rule:
     """Return RBAC for one user: the verbs and kinds that it may write, and no others."""
     known = frozenset(rights)

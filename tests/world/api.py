@@ -1,7 +1,7 @@
 """The world's API server, asked through splitter's real client but for the wire; it counts what it is asked.
 
-For a loop whose clock leaps (`leaping`): an answer takes no time unless `latency_s` says otherwise, and a watch stays
-open until its time is over.
+For a loop whose clock leaps (`leaping`): an answer takes no time unless `latency_s` says otherwise, and a
+watch stays open until its time is over.
 """
 
 import asyncio
@@ -236,7 +236,7 @@ def _bookmarked(query: Mapping[str, str], kind: str) -> str:
 
 
 def _line(event: Event, matches: Callable[[Raw], bool]) -> bytes | None:
-    """Return how a watch with a selector tells of a change: what enters it is added, what leaves it deleted."""
+    """Return how a watch tells of a change: what enters its selector is added, what leaves it deleted."""
     before = event.old is not None and matches(event.old)
     after = not event.deleted and matches(event.new)
     if not before and not after:

@@ -1,8 +1,8 @@
 """Patches, and who owns which field: server-side apply, JSON merge patch, strategic merge patch.
 
-Source: sigs.k8s.io/structured-merge-diff (merge/update.go, fieldpath) and the list and map types of Kubernetes 1.36's
-OpenAPI, for the kinds that splitter writes. An owner is an entry of `metadata.managedFields`; what an update has
-changed is its manager's from then on, and nobody else's.
+Source: sigs.k8s.io/structured-merge-diff (merge/update.go, fieldpath) and the types of Kubernetes' OpenAPI,
+for the kinds that splitter writes. An owner is an entry of `metadata.managedFields`; what an
+update has changed is its manager's from then on, and no other's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -82,7 +82,7 @@ def _is_keyed(value: object, path: Path) -> tuple[str, ...]:
 
 
 def _flat(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:  # noqa: ANN401 (any JSON)
-    """Yield each field that may have an owner, with its value; an item of a list is owned beside its fields."""
+    """Yield each field that may have an owner, with its value; an item of a list has one, too."""
     if isinstance(value, dict) and value and _name(path) not in _ATOMIC:
         for name, below in value.items():
             yield from _flat(below, (*path, f"f:{name}"))
@@ -180,7 +180,7 @@ def _managed(raw: Raw, entries: list[Raw]) -> Raw:
 
 
 def applied(live: Raw, body: Raw, manager: str, time: str, *, force: bool, part: str = "") -> Raw:
-    """Return an object after a server-side apply. Raises ApiError (409) for what others own and is not forced.
+    """Return an object after a server-side apply. Raises ApiError (409) for what is others' and not forced.
 
     What this manager has applied before and does not any more is removed, unless another one owns it, too.
     """
@@ -199,7 +199,7 @@ def applied(live: Raw, body: Raw, manager: str, time: str, *, force: bool, part:
         if (disputed := paths & differing) and not force:
             what = ", ".join(sorted("/".join(path) for path in disputed))
             raise ApiError(409, "Conflict", f'Apply failed: conflict with "{entry.get("manager")}": {what}')
-        paths -= differing
+        paths.difference_update(differing)
     merged = _merged(live, {name: value for name, value in body.items() if name != "metadata"}, ())
     said = {name: value for name, value in body["metadata"].items() if name not in _SYSTEM}
     merged["metadata"] = _merged(live["metadata"], said, ("f:metadata",))

@@ -1,4 +1,4 @@
-"""The one clock of the world: the loop's, which leaps (`leaping`), read as an instant and as Kubernetes writes it."""
+"""The one clock of the world: that of the loop, as an instant and as Kubernetes writes it."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A cluster: an API server in memory, the controllers of Kubernetes, and machines that a test makes come and go."""
+"""A cluster: an API server in memory, the controllers of Kubernetes, machines that come and go."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,9 +12,10 @@ from world.controllers.garbage import Garbage
 from world.controllers.kubelet import Kubelets, Machines, Timing
 from world.controllers.loop import Controller, Informers
 from world.controllers.nodes import NodeLife, PodCollector, TaintEviction
+from world.controllers.quota import Quotas
 from world.controllers.replica_set import ReplicaSets
 from world.controllers.scheduler import Scheduler
-from world.kinds import NAMESPACES, NODES, PODS, Raw, Ref, path_of
+from world.kinds import NAMESPACES, NODES, PODS, QUOTAS, Raw, Ref, path_of
 from world.objects import Objects
 from world.pods import is_active, is_ready
 
@@ -43,10 +44,12 @@ class Cluster:
             NodeLife(managing, self.machines),
             TaintEviction(managing),
             PodCollector(managing),
+            Quotas(managing),
             Garbage(collecting),
             Scheduler(scheduling),
             self.kubelets,
         ]
+        self.objects.rules += [one.refuse for one in self.controllers if isinstance(one, Quotas)]
         self._informers = (managing, scheduling, running, collecting)
         self.objects.put(path_of(NAMESPACES, "", "shop"), {"metadata": {}})
 
@@ -115,6 +118,11 @@ class Cluster:
         """Take a machine away, and its Node object."""
         self.silence(node)
         self.objects.forget(path_of(NODES, "", node))
+
+    def quota(self, resource: str, hard: int, namespace: str = "shop") -> None:
+        """Have a namespace allow so many of something."""
+        path = path_of(QUOTAS, namespace, "small")
+        self.objects.put(path, {"metadata": {}, "spec": {"hard": {resource: str(hard)}}})
 
     # --- what is there ----------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ def evict(objects: Objects, ref: Ref, body: Raw, user: str = "") -> Raw:
     phase, ending = pod.get("status", {}).get("phase"), "deletionTimestamp" in pod["metadata"]
     if phase not in {"Pending", "Succeeded", "Failed"} and not ending:
         _ask_budget(objects, pod)
-    return _deleted(objects, ref, pod, options, user)
+    return _deleted(objects, ref, options, user)
 
 
 def _ask_budget(objects: Objects, pod: Raw) -> None:
@@ -67,7 +67,7 @@ def _take(objects: Objects, budget: Raw, pod: str) -> None:
     objects.update(ref, {**budget, "status": taken}, part="status")
 
 
-def _deleted(objects: Objects, ref: Ref, pod: Raw, options: Raw, user: str) -> Raw:
+def _deleted(objects: Objects, ref: Ref, options: Raw, user: str) -> Raw:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     objects.update(ref, with_condition(objects.get(ref), condition), part="status")
     objects.delete(ref, options, user=user)

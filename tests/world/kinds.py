@@ -1,7 +1,7 @@
 """Which kinds there are, where their objects are, and what the API server fills in that a client leaves out.
 
-Source: pkg/apis/{apps,core,policy}/v1/defaults.go and plugin/pkg/admission/defaulttolerationseconds of Kubernetes
-1.36, as far as splitter and the controllers here read it.
+Source: pkg/apis/{apps,core,policy}/v1/defaults.go and plugin/pkg/admission/defaulttolerationseconds of
+Kubernetes 1.36, as far as splitter and the controllers here read it.
 """
 
 from typing import Any, Final, NamedTuple
@@ -41,17 +41,17 @@ _NAMES: Final = {
 }
 # Those whose controller writes /status: a write to the object leaves it alone.
 WITH_STATUS: Final = frozenset(
-    {DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, PODS, NODES, BUDGETS, SPLITS}
+    {DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, PODS, NODES, BUDGETS, SPLITS, QUOTAS}
 )
 WITHOUT_GENERATION: Final = frozenset({NODES, NAMESPACES, LEASES, EVENTS})
 _NOT_READY_S: Final = 300
 _OURS: Final = "/apis/splitter.io/"
-_CONTAINER: Final = {
+_CONTAINER: Final[Raw] = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
     "resources": {},
 }
-_POD_SPEC: Final = {
+_POD_SPEC: Final[Raw] = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
     "dnsPolicy": "ClusterFirst",
@@ -59,7 +59,7 @@ _POD_SPEC: Final = {
     "schedulerName": "default-scheduler",
 }
 _CHECKS: Final = ("readinessProbe", "livenessProbe", "startupProbe")
-_CHECK: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_CHECK: Final[Raw] = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
 class Ref(NamedTuple):
@@ -116,7 +116,7 @@ def typed(kind: str, raw: Raw) -> Raw:
 
 def defaulted(kind: str, raw: Raw) -> Raw:
     """Return an object with what its writer left out."""
-    spec = raw.get("spec")
+    spec: Any = raw.get("spec")
     if not isinstance(spec, dict):
         return raw
     if kind in {DEPLOYMENTS, REPLICA_SETS}:
@@ -127,7 +127,7 @@ def defaulted(kind: str, raw: Raw) -> Raw:
     if kind == STATEFUL_SETS:
         spec = {"replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10} | spec
         spec["template"] = _template(spec.get("template") or {})
-        strategy = {"type": "RollingUpdate"} | (spec.get("updateStrategy") or {})
+        strategy: Raw = {"type": "RollingUpdate"} | (spec.get("updateStrategy") or {})
         if strategy["type"] == "RollingUpdate":
             strategy["rollingUpdate"] = {"partition": 0} | (strategy.get("rollingUpdate") or {})
         spec["updateStrategy"] = strategy
@@ -137,9 +137,10 @@ def defaulted(kind: str, raw: Raw) -> Raw:
 
 
 def _strategy(strategy: Raw) -> Raw:
-    strategy = {"type": "RollingUpdate"} | strategy
+    named: Raw = {"type": "RollingUpdate"}
+    strategy = named | strategy
     if strategy["type"] == "RollingUpdate":
-        numbers = {"maxSurge": "25%", "maxUnavailable": "25%"} | (strategy.get("rollingUpdate") or {})
+        numbers: Raw = {"maxSurge": "25%", "maxUnavailable": "25%"} | (strategy.get("rollingUpdate") or {})
         strategy["rollingUpdate"] = numbers
     return strategy
 
@@ -175,13 +176,10 @@ def _container(container: Raw) -> Raw:
 def _tolerating(spec: Raw) -> Raw:
     """Return a pod that stays for five minutes where its node is not ready or cannot be reached."""
     there = spec.get("tolerations") or []
-    added = []
-    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(
-            one.get("key") in {key, None, ""} and one.get("effect") in {"NoExecute", None, ""}
-            for one in there
-        ):
-            added.append(
-                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _NOT_READY_S}
-            )
+    broad = [one.get("key") or "" for one in there if one.get("effect") in {"NoExecute", None, ""}]
+    added = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _NOT_READY_S}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+        if not {key, ""}.intersection(broad)
+    ]
     return {**spec, "tolerations": [*there, *added]}

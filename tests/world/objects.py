@@ -1,7 +1,7 @@
-"""The API server's objects: versions, conflicts, preconditions, finalizers and grace, and what watches are told.
+"""The API server's objects: versions, conflicts, preconditions, finalizers and grace, and who is told.
 
-Objects are replaced and never changed, so that who has seen one keeps what it has seen. The rules are those of
-k8s.io/apiserver (pkg/registry/rest, pkg/registry/generic/registry/store.go) and of the strategies in
+Objects are replaced and never changed, so that who has seen one keeps what it has seen. The rules are those
+of k8s.io/apiserver (pkg/registry/rest, pkg/registry/generic/registry/store.go) and of the strategies in
 pkg/registry of Kubernetes 1.36. Every refusal is an ApiError with Kubernetes' status and reason.
 """
 
@@ -37,6 +37,7 @@ from world.selectors import selects
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # apimachinery, pkg/util/rand
 _KEPT_EVENTS: Final = 1000
+_FIRST_VERSION: Final = 999
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
@@ -61,8 +62,8 @@ class Objects:
         self.by_kind: dict[str, dict[tuple[str, str], Raw]] = defaultdict(dict)
         self.rules: list[Rule] = []
         self.refused: list[tuple[str, ApiError]] = []  # who was refused what
-        self._versions = count(1000)
-        self.version = 999
+        self._versions = count(_FIRST_VERSION + 1)
+        self.version = _FIRST_VERSION
         self._history: dict[str, deque[Event]] = defaultdict(lambda: deque(maxlen=_KEPT_EVENTS))
         self._forgotten: dict[str, int] = {}  # by kind: history begins after this version
         self._followers: dict[str, list[Follower]] = defaultdict(list)
@@ -98,7 +99,7 @@ class Objects:
 
     def since(self, kind: str, version: int) -> Iterable[Event] | None:
         """Return the changes after a version; None when some of them are forgotten."""
-        if version < self._forgotten.get(kind, 0):
+        if version < max(_FIRST_VERSION, self._forgotten.get(kind, 0)):
             return None
         return [event for event in self._history[kind] if event.version > version]
 
@@ -264,7 +265,7 @@ class Objects:
         self._remove(ref, self.get(ref))
 
     def _must_be_possible(self, ref: Ref) -> None:
-        """Raise ApiError for a name that no object can have, and a namespace that is not there, if any is held."""
+        """Raise ApiError for a name that no object can have, and where namespaces are held but not this."""
         if not _NAME.fullmatch(ref.name):
             raise ApiError(
                 422, "Invalid", f'"{ref.name}" is invalid: metadata.name: a lowercase RFC 1123 subdomain'
@@ -354,7 +355,7 @@ def _validate(kind: str, old: Raw | None, new: Raw) -> None:
 
 
 def _with_generation(kind: str, old: Raw, new: Raw, part: str) -> Raw:
-    """Return an object whose spec has changed with the next generation; of a Deployment the annotations count, too."""
+    """Return an object, of the next generation if its spec has changed, or a Deployment's annotations."""
     if part == "status" or kind in WITHOUT_GENERATION:
         return new
     changed = old.get("spec") != new.get("spec")
@@ -378,7 +379,7 @@ def _grace_s(pod: Raw, options: Raw) -> int:
     if not pod["spec"].get("nodeName") or pod.get("status", {}).get("phase") in {"Failed", "Succeeded"}:
         return 0
     asked = options.get("gracePeriodSeconds")
-    grace_s = pod["spec"].get("terminationGracePeriodSeconds", 30) if asked is None else asked
+    grace_s: int = pod["spec"].get("terminationGracePeriodSeconds", 30) if asked is None else asked
     return max(1, grace_s) if grace_s < 0 else grace_s
 
 

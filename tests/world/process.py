@@ -1,4 +1,4 @@
-"""A process of splitter's over the world: its caches, reconciler, writer and watches, without kopf and election."""
+"""A process of splitter's over the world: caches, reconciler, writer, watches; without kopf and election."""
 
 import asyncio
 from collections.abc import AsyncIterator

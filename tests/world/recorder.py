@@ -18,7 +18,7 @@ _REMEMBERED: Final = 30
 class Recorder:
     """Counts the pods of a namespace after each change; `broken` tells each promise that did not hold.
 
-    Below `least` serving is a break unless machines took them: so many as served on a machine that went may be
+    Below `least` serving is a break unless machines took them: as many as served on one that went may be
     missing until all are there again. Above `most` counts what is bound to a machine that stays.
     """
 

@@ -1,4 +1,4 @@
-"""Reads and writes as they are asked for over the wire: paging, patches, subresources. `api` is one way to ask."""
+"""Reads and writes as they are asked for over the wire: paging, patches, subresources."""
 
 import re
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ class Write:
         self._user = user
         self._managed = "fieldManager" in query
 
-    def answer(self, method: str, body: Raw, patch: str) -> Raw:
+    def answer(self, method: str, body: Raw, patch: str) -> Raw:  # noqa: PLR0911 (one line for each verb)
         """Do it. Raises ApiError."""
         if method == "DELETE":
             return self._delete(body)

@@ -40,7 +40,7 @@ def label_terms(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     >>> label_terms("app=web,tier notin (a, b),!gone")
     (('app', 'In', ('web',)), ('tier', 'NotIn', ('a', 'b')), ('gone', 'DoesNotExist', ()))
     """
-    terms = []
+    terms: list[tuple[str, str, tuple[str, ...]]] = []
     position = 0
     while position < len(text):
         match = _TERM.match(text, position)
@@ -61,7 +61,7 @@ def label_terms(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
 
 
 def fit(terms: Sequence[tuple[str, str, Sequence[str]]], labels: Mapping[str, str]) -> bool:
-    """Whether labels meet all terms (apimachinery, pkg/labels/selector.go: NotIn is met by what is not there)."""
+    """Whether labels meet all terms (pkg/labels/selector.go); NotIn is met by what is not there."""
     for key, operator, values in terms:
         there = labels.get(key)
         match operator:
@@ -102,12 +102,12 @@ def expressions(raw: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str
 
 
 def selects(selector: Mapping[str, Any] | None, raw: Raw) -> bool:
-    """Whether a LabelSelector of an object selects another one; an empty one selects all, none selects none."""
+    """Whether a LabelSelector selects an object; an empty one selects all, none selects none."""
     return selector is not None and fit(terms_of(selector), raw["metadata"].get("labels") or {})
 
 
 def asked_for(labels: str, fields: str, kind: str = PODS) -> Callable[[Raw], bool]:
-    """Return whether an object is one of those that a query asks for. Raises ApiError (400) for a bad query."""
+    """Return whether an object is one that a query asks for. Raises ApiError (400) for a bad query."""
     try:
         terms = label_terms(labels)
     except ValueError as error:

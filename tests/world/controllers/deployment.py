@@ -1,7 +1,8 @@
 """The Deployment controller: adoption, revisions, scaling, rolling updates, progress.
 
-Source: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate,progress}.go of Kubernetes 1.36,
-function by function; `deployment_math` has what util/deployment_util.go computes. It acts on what it has seen.
+Source: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate,progress}.go of Kubernetes
+1.36, function by function; `deployment_math` has what util/deployment_util.go computes. It acts on what it
+has seen.
 """
 
 from copy import deepcopy
@@ -102,7 +103,7 @@ class _Sync:
         await self._controller.update(DEPLOYMENTS, self._one, "status")
 
     async def _scale(self, rs: Raw, size: int, *, force: bool = False) -> bool:
-        """Scale a ReplicaSet (scaleReplicaSet): its annotations are written with it, and alone only if forced."""
+        """Scale a ReplicaSet (scaleReplicaSet); its annotations alone are written only if forced."""
         there = rs["spec"]["replicas"]
         if there == size and not force:
             return False
@@ -113,7 +114,7 @@ class _Sync:
         metadata = {**rs["metadata"], "annotations": {**annotations, **noted}}
         changed = {**rs, "metadata": metadata, "spec": {**rs["spec"], "replicas": size}}
         self._take(await self._controller.update(REPLICA_SETS, changed))
-        return there != size
+        return bool(there != size)
 
     def _take(self, rs: Raw) -> None:
         """Go on with what an update has answered."""
@@ -149,7 +150,7 @@ class _Sync:
 
     def _set_revision(self, revision: str) -> bool:
         annotations = self._one["metadata"].setdefault("annotations", {})
-        changed = annotations.get(math.REVISION) != revision
+        changed: bool = annotations.get(math.REVISION) != revision
         annotations[math.REVISION] = revision
         return changed
 
@@ -195,7 +196,7 @@ class _Sync:
     # --- pausing and scaling ------------------------------------------------------------------------
 
     async def check_paused(self) -> None:
-        """Say that it is paused or resumed (checkPausedConditions): a pause stops the clock of its progress."""
+        """Say that it is paused or resumed (checkPausedConditions); its progress is not judged meanwhile."""
         if not math.has_deadline(self._one):
             return
         status = self._one.setdefault("status", {})

@@ -1,4 +1,4 @@
-"""What the Deployment controller computes: sizes, shares, revisions, conditions, statuses. Nothing is written here.
+"""What the Deployment controller computes: sizes, shares, revisions, statuses. Nothing is written here.
 
 Source: pkg/controller/deployment/util/deployment_util.go of Kubernetes 1.36.
 """
@@ -103,7 +103,7 @@ def replica_set(one: Raw, collisions: int) -> Raw:
 
 
 def annotated(one: Raw, rs: Raw, number: int) -> dict[str, str]:
-    """Return a ReplicaSet's annotations with the Deployment's and the revision (SetNewReplicaSetAnnotations)."""
+    """Return a ReplicaSet's annotations with the Deployment's, and the revision."""
     annotations = dict(rs["metadata"].get("annotations") or {})
     theirs = one["metadata"].get("annotations") or {}
     annotations |= {key: text for key, text in theirs.items() if key not in _NOT_COPIED}
@@ -148,7 +148,7 @@ def counts_noted(one: Raw) -> dict[str, str]:
 
 
 def new_size(one: Raw, sets: Sequence[Raw], size: int) -> int:
-    """Return how large the newest ReplicaSet may become (NewRSNewReplicas); `sets`: all that have replicas."""
+    """Return how large the newest ReplicaSet may become (NewRSNewReplicas) beside all `sets`."""
     replicas = one["spec"]["replicas"]
     if one["spec"]["strategy"]["type"] == "Recreate":
         return int(replicas)
@@ -169,7 +169,7 @@ def active_or_latest(new: Raw | None, old: Sequence[Raw]) -> Raw | None:
 def is_saturated(one: Raw, new: Raw) -> bool:
     """Whether the newest ReplicaSet has all that are wanted, and knows it."""
     wanted = one["spec"]["replicas"]
-    return new["spec"]["replicas"] == wanted == noted(new, DESIRED) == count(new, "availableReplicas")
+    return {new["spec"]["replicas"], noted(new, DESIRED), count(new, "availableReplicas")} == {wanted}
 
 
 def proportions(one: Raw, sets: Sequence[Raw]) -> dict[str, int]:
@@ -203,7 +203,7 @@ def _fraction(one: Raw, rs: Raw) -> int:
     if not before:
         return 0
     exact = size * (wanted + fenceposts(one)[0]) / before
-    return floor(exact + 0.5) - int(size)
+    return int(floor(exact + 0.5) - size)
 
 
 # --- status ----------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ class Disruptions(Controller):
             await self.update(BUDGETS, {**budget, "status": status}, "status")
 
     def _wanted(self, spec: Raw, pods: list[Raw]) -> tuple[int, int]:
-        """Return how many pods are expected, and how many of them have to be healthy (getExpectedPodCount)."""
+        """Return how many pods are expected, and how many have to be healthy (getExpectedPodCount)."""
         most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
         if most is not None:
             expected = self._scale(pods)
@@ -129,7 +129,7 @@ class Disruptions(Controller):
 
 def _say(status: Raw, value: str, reason: str, message: str = "") -> None:
     """Set the condition DisruptionAllowed."""
-    there = next(iter(status.get("conditions") or ()), {})
+    there: Raw = next(iter(status.get("conditions") or ()), {})
     if (there.get("status"), there.get("reason")) == (value, reason):
         return
     said = {"type": "DisruptionAllowed", "status": value, "reason": reason, "message": message}

@@ -1,10 +1,11 @@
 """The garbage collector: what has no owner any more goes, and what is orphaned loses the reference first.
 
-Source: pkg/controller/garbagecollector/{garbagecollector,operations,patch}.go of Kubernetes 1.36. Its graph is built
-from informers of its own, which is why it may be some time late.
+Source: pkg/controller/garbagecollector/{garbagecollector,operations,patch}.go of Kubernetes 1.36. Its graph
+is built from informers of its own, which is why it may be some time late.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from splitter.kube.client import ApiError
 from world.apply import strategically_patched
@@ -40,7 +41,7 @@ class Garbage(Controller):
         self._late_s = late_s
         self._kinds = {kind: informers.of(kind) for kind in _COLLECTED}
         for kind, informer in self._kinds.items():
-            informer.on_change(lambda old, new, kind=kind: self._changed(kind, old, new))
+            informer.on_change(partial(self._changed, kind))
 
     def _changed(self, kind: str, old: Raw | None, new: Raw | None) -> None:
         if new is None:

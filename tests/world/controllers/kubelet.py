@@ -1,7 +1,7 @@
 """The kubelets of all nodes: pods start, become ready, crash, and end; those of a silent machine do nothing.
 
-Source: pkg/kubelet (kubelet_pods.go, status/generate.go) of Kubernetes 1.36, as far as a pod's status shows it. An image
-with `broken` or `bad` in its name cannot be pulled, one with `crash` ends again and again.
+Source: pkg/kubelet (kubelet_pods.go, status/generate.go) of Kubernetes 1.36, as far as a pod's status shows.
+An image with `broken` or `bad` in its name cannot be pulled, one with `crash` ends again and again.
 """
 
 import re
@@ -57,7 +57,7 @@ class Kubelets(Controller):
         self._machines = machines
         self._timing = timing
         self._pods = informers.of(PODS)
-        self._pods.on_change(lambda old, new: self._changed(old, new))
+        self._pods.on_change(self._changed)
         self._accepted: dict[str, datetime] = {}  # by UID
         self._ending: dict[str, datetime] = {}
 

@@ -1,7 +1,7 @@
 """What every controller is made of: informers that lag, a queue of keys, retries that come ever later.
 
-Source: client-go, tools/cache (an informer's events come in order, some time after the write) and util/workqueue
-(5 ms, doubled with each failure, up to 1,000 s).
+Source: client-go, tools/cache (an informer's events come in order, some time after the write) and
+util/workqueue (5 ms, doubled with each failure, up to 1,000 s).
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """What becomes of pods whose node is silent, tainted or gone.
 
-Source: pkg/controller/nodelifecycle (50 s of grace, looked at every 5 s, NoExecute taints at 0.1 nodes a second),
-pkg/controller/tainteviction (tolerationSeconds) and pkg/controller/podgc (every 20 s, 40 s of quarantine, then a live
-look) of Kubernetes 1.36.
+Source: pkg/controller/nodelifecycle (50 s of grace, looked at every 5 s, NoExecute taints at 0.1 nodes a
+second), pkg/controller/tainteviction (tolerationSeconds) and pkg/controller/podgc (every 20 s, 40 s of
+quarantine, then a live look) of Kubernetes 1.36.
 """
 
 from datetime import datetime, timedelta
@@ -54,9 +54,9 @@ class NodeLife(Controller):
                 said = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
                 node = await self.update(NODES, with_condition(node, said), "status")
             await self._taint(node, "NoSchedule")
-            if self._taint_from is None or now >= self._taint_from:
-                if await self._taint(node, "NoExecute"):
-                    self._taint_from = now + timedelta(seconds=_TAINT_EVERY_S)
+            due = self._taint_from is None or now >= self._taint_from
+            if due and await self._taint(node, "NoExecute"):
+                self._taint_from = now + timedelta(seconds=_TAINT_EVERY_S)
             await self._show_pods_unready(name)
         elif since is None and not is_ready(node) and condition(node, "Ready") is not None:
             node = await self.update(

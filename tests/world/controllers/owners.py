@@ -17,7 +17,7 @@ from world.selectors import selects
 async def claimed(
     controller: Controller, kind: str, dependents: Iterable[Raw], owner: Raw, owner_kind: str
 ) -> list[Raw]:
-    """Return those that are the owner's, as they were seen. Raises ApiError (409) where one cannot be adopted."""
+    """Return those that are the owner's, as they were seen. Raises ApiError where one cannot be adopted."""
     selector, uid = owner["spec"].get("selector"), owner["metadata"]["uid"]
     deleting = "deletionTimestamp" in owner["metadata"]
     ours: list[Raw] = []

@@ -1,7 +1,7 @@
-"""The ReplicaSet controller: adoption and release of pods, creation in batches, the order of deletion, statuses.
+"""The ReplicaSet controller: adoption and release, creation in batches, order of deletion, statuses.
 
-Source: pkg/controller/replicaset/replica_set{,_utils}.go and pkg/controller/controller_utils.go of Kubernetes 1.36.
-It acts on what it has seen, and waits until it has seen what it created and deleted itself (expectations).
+Source: pkg/controller/replicaset/replica_set{,_utils}.go and pkg/controller/controller_utils.go of Kubernetes
+1.36. It acts on what it has seen, and waits until that is what it did itself (expectations).
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """The scheduler: a pod is bound where its requests, tolerations, selector and required affinity let it.
 
-Source: pkg/scheduler/framework/plugins/{noderesources,tainttoleration,nodeaffinity,nodeunschedulable} of Kubernetes 1.36.
-Of the nodes that fit it takes the one with the fewest pods of the same owner, then with the fewest pods, then any.
+Source: pkg/scheduler/framework/plugins/{noderesources,tainttoleration,nodeaffinity,nodeunschedulable} of
+Kubernetes 1.36. Of the nodes that fit it takes that with the fewest pods of the same owner, then of any.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from world.pods import controller_of, with_condition
 from world.selectors import expressions, fit
 
 _AGAIN_S = 60.0
-_UNITS = {
+_UNITS: Mapping[str, int | Decimal] = {
     "": 1,
     "m": Decimal("0.001"),
     "k": 10**3,
@@ -178,7 +178,8 @@ class Scheduler(Controller):
                 alike[other["spec"].get("nodeName") or self._assumed.get(other["metadata"]["uid"], "")] += 1
         names = [node["metadata"]["name"] for node in fitting]
         self.dice.shuffle(names)
-        return min(names, key=lambda name: (alike[name], used.get(name, Counter())["pods"]))
+        best: str = min(names, key=lambda name: (alike[name], used.get(name, Counter())["pods"]))
+        return best
 
 
 def _offer(node: Raw) -> tuple[object, ...]:
