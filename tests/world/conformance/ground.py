@@ -75,6 +75,10 @@ class Ground(Protocol):
         """Return the events that a watch with this query has to tell by now (type and object)."""
         ...
 
+    def forgotten(self) -> tuple[str, str]:
+        """Return a collection's path and a resourceVersion that its watch has forgotten."""
+        ...
+
     def until(self, look: Callable[[], bool], what: str, within_s: float) -> None:
         """Let time go by until `look` is true. Raises AssertionError when it never is."""
         ...

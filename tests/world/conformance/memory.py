@@ -106,6 +106,15 @@ class Memory:
         async with self._api.stream(path, query, _TOLD_S) as lines:
             return [json.loads(line) async for line in lines]
 
+    def forgotten(self) -> tuple[str, str]:
+        """Have all that has happened be forgotten."""
+        version = str(self._objects.version)
+        path = KINDS["ConfigMap"].collection(self.namespace)
+        for name in ("before", "after"):
+            self.request("POST", path, body={"metadata": {"name": name}})
+        self._objects.compact()
+        return path, version
+
     def until(self, look: Callable[[], bool], what: str, within_s: float) -> None:
         """Let the clock leap."""
         ends_s = self._loop.time() + within_s

@@ -117,6 +117,30 @@ class Real:
         except ApiError as refused:
             raise Refused(refused.status, refused.reason, str(refused)) from None
 
+    def forgotten(self) -> tuple[str, str]:
+        """Return the collection of a kind that has just been defined: the cache of its watch begins there."""
+        group, plural = f"{self.namespace}.example.com", "things"
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        names = {"plural": plural, "kind": "Thing"}
+        spec = {"group": group, "names": names, "scope": "Cluster", "versions": [version]}
+        made = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": spec,
+        }
+        self.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body=made)
+        path = f"/apis/{group}/v1/{plural}"
+        wait_until(lambda: self._is_served(path), what=f"{plural} to be served", deadline_s=60)
+        return path, "1"
+
+    def _is_served(self, path: str) -> bool:
+        try:
+            return self._sandbox.api.find(path) is not None
+        except ApiError:  # 429: its storage is being made
+            return False
+
     def until(self, look: Callable[[], bool], what: str, within_s: float) -> None:
         """Wait."""
         try:

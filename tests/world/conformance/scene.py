@@ -30,6 +30,7 @@ class Scene:
         self.home = SHARED  # whose nodes its pods are bound to
         self.notes: list[str] = []
         self.same_lives = True
+        self.same_end = True
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -211,10 +212,20 @@ class Scene:
             return (
                 raw is not None
                 and _is_at_rest(kind, raw)
+                and self._has_its_pods(kind, raw)
                 and not any(map(trace.is_ending, self.every("Pod")))
             )
 
         self.until(f"{kind} {name} to be at rest", holds)
+
+    def _has_its_pods(self, kind: str, raw: Raw) -> bool:
+        """Return whether as many pods serve as a workload's status says, which may be older than they are."""
+        owners = {owner := f"{kind}/{raw['metadata']['name']}"}
+        if kind == "Deployment":
+            sets = [each for each in self.every("ReplicaSet") if trace.controller(each) == owner]
+            owners = {f"ReplicaSet/{each['metadata']['name']}" for each in sets}
+        ready = [pod for pod in self.pods() if trace.is_ready(pod) and trace.controller(pod) in owners]
+        return kind == "DaemonSet" or len(ready) == raw["spec"].get("replicas", 1)
 
     def quiet(self, seconds: float = QUIET_S) -> None:
         """Let time go by in which no pod may come, go, or change its state or owner."""
@@ -248,14 +259,20 @@ class Scene:
         """Leave out the lives of pods: Kubernetes allows several courses here."""
         self.same_lives = False
 
+    def end_varies(self) -> None:
+        """Leave out what is there at the end: a controller may not be done yet."""
+        self.same_end = False
+
     def least_ready(self, after: int = 0) -> int:
         """Return the least number of pods that served, from a point of the past on (`mark`)."""
         return min(trace.counts(self.past(), trace.serves)[after:], default=len(self.ready()))
 
-    def most_pods(self, after: int = 0) -> int:
-        """Return the most pods that were there and not being deleted, from a point of the past on."""
-        numbers = trace.counts(self.past(), lambda pod: not trace.is_ending(pod))
-        return max(numbers[after:], default=len(self.pods()))
+    def most_asked(self) -> int:
+        """Return the most pods that all ReplicaSets together were ever asked for.
+
+        Pods may be one or the other more: each ReplicaSet makes and ends its own when it hears of it.
+        """
+        return max(trace.totals(self.past("ReplicaSet")), default=0)
 
     def mark(self) -> int:
         """Return the point of the past of pods that is now; the last change is part of what follows."""
@@ -296,7 +313,7 @@ def play(script: Script, ground: Ground) -> list[str]:
     return [
         *scene.notes,
         *(f"life: {life}" for life in lived),
-        *(f"end: {what}" for what in scene.last_seen()),
+        *(f"end: {what}" for what in (scene.last_seen() if scene.same_end else ())),
     ]
 
 

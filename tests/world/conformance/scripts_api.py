@@ -17,6 +17,7 @@ def config(scene: Scene, name: str = "settings", **data: str) -> Raw:
 
 def idle(scene: Scene, name: str = "web", **spec: Any) -> Raw:  # noqa: ANN401 (any JSON)
     """Create a Deployment that makes no pods."""
+    scene.end_varies()
     scene.create(workload("Deployment", name, 0, scene.template(), **spec))
     return of_kind("Deployment", name)
 
@@ -129,6 +130,8 @@ def apply_creates_and_repeats(scene: Scene) -> None:
     again = scene.apply(made, "first")
     same = first["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
     scene.note("the same version", same)
+    absent = {**made, "metadata": {"name": "absent", "uid": IMPOSSIBLE}}
+    scene.note("uid of what is not there", scene.refusal(lambda: scene.apply(absent, "first")))
     scene.note("uid that does not exist", scene.refusal(
         lambda: scene.apply({**made, "metadata": {"name": "settings", "uid": IMPOSSIBLE}}, "first")
     ))  # fmt: skip
@@ -167,6 +170,9 @@ def merge_patch(scene: Scene) -> None:
     """In a merge patch null removes a field, and a list is replaced whole."""
     config(scene, a="1", b="2")
     scene.note("null", scene.merge("ConfigMap", "settings", {"data": {"a": None, "c": "3"}})["data"])
+    version = scene.get("ConfigMap", "settings")["metadata"]["resourceVersion"]
+    same = scene.merge("ConfigMap", "settings", {"data": {"b": "2"}, "nonsense": True})
+    scene.note("nothing new", same["metadata"]["resourceVersion"] == version)
     held = {"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}
     scene.merge("ConfigMap", "settings", held)
     less = scene.merge("ConfigMap", "settings", {"metadata": {"finalizers": ["example.com/c"]}})
@@ -233,9 +239,6 @@ def generation(scene: Scene) -> None:
     scene.note("by the spec", raised({"spec": {"paused": True}}))
     scene.note("by the same spec", raised({"spec": {"paused": True}}))
     scene.note("asked for", raised({"metadata": {"generation": 99}}))
-    version = scene.get("Deployment", "web")["metadata"]["resourceVersion"]
-    same = scene.merge("Deployment", "web", {"spec": {"paused": True}})
-    scene.note("the same version", same["metadata"]["resourceVersion"] == version)
 
 
 @script
@@ -373,7 +376,8 @@ def watch_from_the_beginning(scene: Scene) -> None:
 @script
 def watch_from_a_forgotten_version(scene: Scene) -> None:
     """A watch from a version that is forgotten ends with an ERROR event, 410 Expired."""
-    (event, *_) = scene.ground.watch(scene.path("Pod"), {"resourceVersion": "1"})
+    path, version = scene.ground.forgotten()
+    (event, *_) = scene.ground.watch(path, {"resourceVersion": version})
     scene.note("event", [event["type"], event["object"]["code"], event["object"]["reason"]])
 
 
@@ -532,6 +536,7 @@ def policy_refuses(scene: Scene) -> None:
         holds="object.spec.replicas >= 2", message="at least two replicas",
     )  # fmt: skip
     scene.ground.admit(policy)
+    scene.lives_vary()
     few, enough = (workload("Deployment", "web", count, scene.template()) for count in (1, 2))
     scene.until(
         "the policy to be in force",
@@ -544,12 +549,14 @@ def policy_refuses(scene: Scene) -> None:
     scene.create(enough)
     scene.at_rest("Deployment", "web")
     scene.note("update", scene.refusal(lambda: scene.merge("Deployment", "web", {"spec": {"replicas": 1}})))
-    scene.note("scale", scene.refusal(lambda: scene.scale("Deployment", "web", 1)))
+    scene.note("scale", scene.refusal(lambda: scene.scale("Deployment", "web", 1)))  # another resource
+    scene.end_varies()
 
 
 @script
 def policy_mutates(scene: Scene) -> None:
     """A mutating policy changes what is created, before it is stored and before others judge it."""
+    scene.end_varies()
 
     def judge(_operation: str, new: Raw, _old: Raw) -> str:
         new["metadata"].setdefault("labels", {})["team"] = "shop"
@@ -631,15 +638,11 @@ def namespace_in_deletion(scene: Scene) -> None:
 @script
 def unknown_fields_are_dropped(scene: Scene) -> None:
     """Unknown fields are dropped without a word where they are not asked to be checked."""
+    scene.end_varies()
     made = workload("Deployment", "web", 0, scene.template(), nonsense=True)
     scene.note("kept", "nonsense" in scene.create(made)["spec"])
     strict = workload("Deployment", "strict", 0, scene.template(), nonsense=True)
     scene.note("strict", scene.refusal(lambda: scene.create(strict, fieldValidation="Strict")))
-    more = {"spec": {"nonsense": True}}
-    scene.at_rest("Deployment", "web")
-    version = scene.get("Deployment", "web")["metadata"]["resourceVersion"]
-    same = scene.merge("Deployment", "web", more)["metadata"]["resourceVersion"]
-    scene.note("a write of it changes nothing", version == same)
 
 
 @script
@@ -658,6 +661,7 @@ def defaults(scene: Scene) -> None:
 @script
 def apply_gives_up_replicas(scene: Scene) -> None:
     """A number of replicas that is given up falls back to 1, unless another manages it by then."""
+    scene.end_varies()
     made = workload("Deployment", "web", 0, scene.template())
     without = {**made, "spec": {name: value for name, value in made["spec"].items() if name != "replicas"}}
     scene.apply(made, "owner")
@@ -671,6 +675,7 @@ def apply_gives_up_replicas(scene: Scene) -> None:
 @script
 def scale_has_a_manager_of_its_own(scene: Scene) -> None:
     """Replicas set by the scale subresource are managed by who set them: another apply conflicts."""
+    scene.end_varies()
     made = workload("Deployment", "web", 0, scene.template())
     scene.apply(made, "owner")
     changed = {"spec": {"replicas": 2}}

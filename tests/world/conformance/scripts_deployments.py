@@ -166,7 +166,7 @@ def rollout_with_surge(scene: Scene) -> None:
     scene.set_image("Deployment", "web", "web:2")
     scene.at_rest("Deployment", "web")
     scene.note("least ready", scene.least_ready(mark))
-    scene.note("most pods", scene.most_pods(mark))
+    scene.note("most asked", scene.most_asked())
     for image in ("web:1", "web:2"):
         sizes = trace.sizes(scene.past("ReplicaSet"), scene.set_of(image)["metadata"]["name"])
         scene.note(f"sizes of {image}", sizes)
@@ -180,7 +180,7 @@ def rollout_without_surge(scene: Scene) -> None:
     scene.set_image("Deployment", "web", "web:2")
     scene.at_rest("Deployment", "web")
     scene.note("least ready", scene.least_ready(mark))
-    scene.note("most pods", scene.most_pods(mark))
+    scene.note("most asked", scene.most_asked())
     old = trace.sizes(scene.past("ReplicaSet"), scene.set_of("web:1")["metadata"]["name"])
     scene.note("sizes of web:1", old)
 
@@ -193,7 +193,7 @@ def rollout_by_percentages(scene: Scene) -> None:
     scene.set_image("Deployment", "web", "web:2")
     scene.at_rest("Deployment", "web")
     scene.note("at least 5 ready", scene.least_ready(mark) >= 5)
-    scene.note("most pods", scene.most_pods(mark))
+    scene.note("most asked", scene.most_asked())
 
 
 @script
@@ -204,7 +204,7 @@ def rollout_with_all_unavailable(scene: Scene) -> None:
     scene.set_image("Deployment", "web", "web:2")
     scene.at_rest("Deployment", "web")
     scene.note("least ready", scene.least_ready(mark))
-    scene.note("most pods", scene.most_pods(mark))
+    scene.note("most asked", scene.most_asked())
 
 
 @script
@@ -268,7 +268,7 @@ def rollout_is_superseded(scene: Scene) -> None:
     scene.set_image("Deployment", "web", "web:3")
     scene.at_rest("Deployment", "web")
     scene.note("least ready", scene.least_ready(mark))
-    scene.note("most pods", scene.most_pods(mark))
+    scene.note("most asked", scene.most_asked())
     scene.note("sizes", scene.sizes())
 
 

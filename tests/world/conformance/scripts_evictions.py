@@ -112,12 +112,14 @@ def _with_a_broken_pod(scene: Scene, **spec: Any) -> None:  # noqa: ANN401 (any 
 @script
 def pending_pod_is_evicted(scene: Scene) -> None:
     """A pod that is Pending is evicted, whatever the budget says."""
-    guarded(scene, 1, minAvailable=1)
+    scene.create(pod("web", scene.template()))
     scene.home = "nowhere"
-    scene.create(pod("pending", scene.template(app="web")))
-    observed(scene, lambda status: status["currentHealthy"] >= 1)
+    scene.create(pod("pending", scene.template()))
+    scene.create(budget("guard", minAvailable=2))
+    scene.until("the other to serve", lambda: scene.ready() == ["web"])
+    scene.note("counts", counted(observed(scene, lambda status: status.get("currentHealthy") == 1)))
     scene.note("evicted", scene.refusal(lambda: scene.evict("pending")))
-    scene.lives_vary()  # the ReplicaSet may adopt it and take one back before
+    scene.gone("Pod", "pending")
 
 
 @script

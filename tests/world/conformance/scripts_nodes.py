@@ -303,7 +303,12 @@ def container_crashes(scene: Scene) -> None:
     scene.create(pod("web", scene.template(image=CRASHING)))
     scene.until("it to crash", lambda: _waits_for(scene) == {"CrashLoopBackOff"})
     scene.note("phase", scene.get("Pod", "web")["status"]["phase"])
-    scene.note("restarted", scene.get("Pod", "web")["status"]["containerStatuses"][0]["restartCount"] > 0)
+
+    def restarts() -> int:
+        statuses = scene.every("Pod")[0]["status"]["containerStatuses"]
+        return int(statuses[0]["restartCount"])
+
+    scene.until("it to be started again", lambda: restarts() > 0)
 
 
 def _waits_for(scene: Scene) -> set[str]:

@@ -71,23 +71,14 @@ def deletion_of_the_younger_first(scene: Scene) -> None:
 
 @script
 def deletion_where_most_are_first(scene: Scene) -> None:
-    """Of pods alike the one whose node has more of them is deleted first."""
-    first, _second = scene.nodes(2)
-    scene.create(workload("ReplicaSet", "web", 1, scene.template()))
-    scene.all_ready(1)
-    (old,) = scene.pods()
-    there = old["spec"]["nodeName"]
-    other = next(name for name in (first, _second) if name != there)
-    # Two more beside it, and an even younger one alone on the other node.
-    scene.merge("Node", other, {"spec": {"unschedulable": True}})
-    scene.scale("ReplicaSet", "web", 3)
+    """Of pods alike one whose node has more of them is deleted first, though another is younger."""
+    full, other = scene.nodes(2)
+    for name, node in (("a", full), ("b", full), ("c", other)):
+        scene.create(pod(name, scene.template(spec={"nodeName": node})))
     scene.all_ready(3)
-    scene.merge("Node", other, {"spec": {"unschedulable": None}})
-    scene.merge("Node", there, {"spec": {"unschedulable": True}})
-    scene.scale("ReplicaSet", "web", 4)
-    scene.all_ready(4)
-    scaled_down(scene, 2)
-    scene.note("nodes with one", len({each["spec"]["nodeName"] for each in scene.pods()}))
+    scene.create(workload("ReplicaSet", "web", 2, scene.template()))
+    scene.at_rest("ReplicaSet", "web")
+    scene.note("the one that is alone stays", "c" in scene.ready())
 
 
 @script

@@ -135,6 +135,16 @@ def present(changes: Sequence[Change]) -> dict[str, Raw]:
     return now
 
 
+def totals(sets: Sequence[Change]) -> list[int]:
+    """Return how many replicas all ReplicaSets together were asked for, after each change."""
+    now: dict[str, int] = {}
+    sums = []
+    for change in sets:
+        now[change.raw["metadata"]["uid"]] = 0 if change.deleted else change.raw["spec"]["replicas"]
+        sums.append(sum(now.values()))
+    return sums
+
+
 def sizes(changes: Sequence[Change], name: str) -> list[str]:
     """Return the replicas that were asked of a workload, one after the other."""
     return folded(
@@ -147,7 +157,8 @@ def described(kind: str, raw: Raw) -> str:
     status = raw.get("status", {})
     words = [f"{name} {status[name]}" for name in _COUNTS if status.get(name)]
     size = raw["spec"].get("replicas", "-")
-    name = image(raw) if kind == "ReplicaSet" and controller(raw) else raw["metadata"]["name"]
+    made = "pod-template-hash" in (raw["metadata"].get("labels") or {})  # by a Deployment: a random name
+    name = image(raw) if made else raw["metadata"]["name"]
     return f"{kind} {name}: asked {size}, {', '.join(words) or 'nothing'}"
 
 
