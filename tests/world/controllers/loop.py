@@ -107,15 +107,25 @@ class Controller:
         self.dice = informers.dice
         self._queue: asyncio.Queue[Key] = asyncio.Queue()
         self._waiting: set[Key] = set()
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: Counter[Key] = Counter()
 
     def enqueue(self, key: Key, after_s: float = 0.0) -> None:
-        """Look at a key, now or later; one that waits already is looked at once."""
+        """Look at a key, now or later; one that waits already is looked at once, as soon as it may."""
         if after_s > 0:
-            asyncio.get_running_loop().call_later(after_s, self.enqueue, key)
+            loop = asyncio.get_running_loop()
+            timer = self._timers.get(key)
+            if timer is None or timer.when() > loop.time() + after_s:
+                if timer is not None:
+                    timer.cancel()
+                self._timers[key] = loop.call_later(after_s, self._due, key)
         elif key not in self._waiting:
             self._waiting.add(key)
             self._queue.put_nowait(key)
+
+    def _due(self, key: Key) -> None:
+        del self._timers[key]
+        self.enqueue(key)
 
     async def run(self) -> None:
         """Work until cancelled."""

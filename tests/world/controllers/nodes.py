@@ -89,7 +89,7 @@ class TaintEviction(Controller):
         super().__init__(informers)
         self._nodes = informers.of(NODES)
         self._pods = informers.of(PODS)
-        self._due: dict[str, datetime] = {}  # by UID of the pod
+        self._leaves_at: dict[str, datetime] = {}  # by UID of the pod
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
 
@@ -101,7 +101,7 @@ class TaintEviction(Controller):
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         if new is None and old is not None:
-            self._due.pop(old["metadata"]["uid"], None)
+            self._leaves_at.pop(old["metadata"]["uid"], None)
         elif new is not None and new["spec"].get("nodeName"):
             self.enqueue((new["metadata"]["namespace"], new["metadata"]["name"]))
 
@@ -115,13 +115,13 @@ class TaintEviction(Controller):
             one for one in (node or {}).get("spec", {}).get("taints") or () if one["effect"] == "NoExecute"
         ]
         if not taints:
-            self._due.pop(uid, None)
+            self._leaves_at.pop(uid, None)
             return
         after_s = _stays_s(pod, taints)
         if after_s is None:
-            self._due.pop(uid, None)
+            self._leaves_at.pop(uid, None)
             return
-        due = self._due.setdefault(uid, clock.now() + timedelta(seconds=after_s))
+        due = self._leaves_at.setdefault(uid, clock.now() + timedelta(seconds=after_s))
         if after_s == 0:
             due = clock.now()
         if (left_s := (due - clock.now()).total_seconds()) > 0:
