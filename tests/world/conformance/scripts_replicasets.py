@@ -71,14 +71,14 @@ def deletion_of_the_younger_first(scene: Scene) -> None:
 
 @script
 def deletion_where_most_are_first(scene: Scene) -> None:
-    """Of pods alike one whose node has more of them is deleted first, though another is younger."""
-    full, other = scene.nodes(2)
-    for name, node in (("a", full), ("b", full), ("c", other)):
-        scene.create(pod(name, scene.template(spec={"nodeName": node})))
-    scene.all_ready(3)
-    scene.create(workload("ReplicaSet", "web", 2, scene.template()))
-    scene.at_rest("ReplicaSet", "web")
-    scene.note("the one that is alone stays", "c" in scene.ready())
+    """Of pods alike of a Deployment one is deleted first whose node has more of them."""
+    (full,) = scene.nodes(1, pods=2)
+    scene.nodes(1, pods=1)
+    scene.deployment(3)
+    (alone,) = (raw["metadata"]["name"] for raw in scene.pods() if raw["spec"]["nodeName"] != full)
+    scene.scale("Deployment", "web", 2)
+    scene.at_rest("Deployment", "web")
+    scene.note("the one that is alone stays", alone in scene.ready())
 
 
 @script
