@@ -292,7 +292,7 @@ def plain_refusals(scene: Scene) -> None:
 
 @script
 def generated_name(scene: Scene) -> None:
-    """generateName: the server adds 5 letters."""
+    """With generateName the server adds 5 letters."""
     made = scene.create({**of_kind("ConfigMap", "x"), "metadata": {"generateName": "settings-"}})
     scene.note("letters", len(made["metadata"]["name"].removeprefix("settings-")))
 

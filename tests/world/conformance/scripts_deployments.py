@@ -129,7 +129,7 @@ def scaled_in_mid_roll(scene: Scene) -> None:
 
 @script
 def foreign_desired_replicas_is_a_scaling_event(scene: Scene) -> None:
-    """desired-replicas on an active ReplicaSet that is not the Deployment's number is a scaling event.
+    """A desired-replicas on an active ReplicaSet that is not the Deployment's number is a scaling event.
 
     With two active ReplicaSets what is too much is taken from the larger one, whether its pods serve or not.
     """
@@ -160,7 +160,7 @@ def foreign_scale_of_a_replicaset_is_set_back(scene: Scene) -> None:
 
 @script
 def rollout_with_surge(scene: Scene) -> None:
-    """MaxSurge 1, maxUnavailable 0: never fewer ready, never more than one above."""
+    """With maxSurge 1 and maxUnavailable 0 never fewer serve, and one more is asked for at most."""
     scene.deployment(3, strategy=rolling(1, 0))
     mark = scene.mark()
     scene.set_image("Deployment", "web", "web:2")
@@ -174,7 +174,7 @@ def rollout_with_surge(scene: Scene) -> None:
 
 @script
 def rollout_without_surge(scene: Scene) -> None:
-    """MaxSurge 0, maxUnavailable 1: one goes before one comes."""
+    """With maxSurge 0 and maxUnavailable 1 one goes before one comes."""
     scene.deployment(3, strategy=rolling(0, 1))
     mark = scene.mark()
     scene.set_image("Deployment", "web", "web:2")
@@ -198,7 +198,7 @@ def rollout_by_percentages(scene: Scene) -> None:
 
 @script
 def rollout_with_all_unavailable(scene: Scene) -> None:
-    """MaxUnavailable 100 % without surge takes all pods at once."""
+    """With maxUnavailable 100 % and no surge all pods go at once."""
     scene.deployment(3, strategy=rolling(0, "100%"))
     mark = scene.mark()
     scene.set_image("Deployment", "web", "web:2")

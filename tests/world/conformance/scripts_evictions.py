@@ -133,14 +133,14 @@ def two_budgets(scene: Scene) -> None:
 
 @script
 def budget_min_available_in_percent(scene: Scene) -> None:
-    """MinAvailable in percent is rounded up, of the pods that the controllers want."""
+    """A budget's minAvailable in percent is rounded up, of the pods that the controllers want."""
     guarded(scene, 3, minAvailable="50%")
     scene.note("counts", counted(observed(scene, lambda status: status["expectedPods"] == 3)))
 
 
 @script
 def budget_max_unavailable(scene: Scene) -> None:
-    """MaxUnavailable counts from the scale of the controller, and in percent is rounded up."""
+    """A budget's maxUnavailable counts from the controller's scale, and in percent is rounded up."""
     guarded(scene, 3, maxUnavailable="50%")
     scene.note("counts", counted(observed(scene, lambda status: status["expectedPods"] == 3)))
     scene.merge("PodDisruptionBudget", "guard", {"spec": {"maxUnavailable": 0}})
@@ -162,7 +162,7 @@ def budget_of_a_deployment(scene: Scene) -> None:
 
 @script
 def budget_of_bare_pods(scene: Scene) -> None:
-    """MaxUnavailable of pods without a controller cannot be counted: no disruption is allowed."""
+    """A maxUnavailable of pods without a controller cannot be counted: no disruption is allowed."""
     scene.create(pod("bare", scene.template()))
     scene.all_ready(1)
     scene.create(budget("guard", maxUnavailable=1))
@@ -193,7 +193,7 @@ def ending_pods_are_not_healthy(scene: Scene) -> None:
 
 @script
 def eviction_with_preconditions(scene: Scene) -> None:
-    """An eviction of another pod of that name, by uid, is a conflict; of none is not status."""
+    """An eviction of another pod of that name, by uid, is a conflict; of none is not found."""
     scene.create(pod("web", scene.template()))
     scene.all_ready(1)
     other = {"uid": "00000000-0000-0000-0000-000000000000"}

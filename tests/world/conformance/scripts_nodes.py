@@ -84,7 +84,7 @@ def taint_no_execute(scene: Scene) -> None:
 
 @script
 def taint_no_execute_for_seconds(scene: Scene) -> None:
-    """tolerationSeconds: a pod bears the taint for so long, and is spared when it goes before."""
+    """With tolerationSeconds a pod bears the taint for so long, and is spared when it goes before."""
     (node,) = scene.nodes(1)
     for name, seconds in (("short", 1), ("long", 3)):
         borne = {"tolerations": tolerates("example.com/out", seconds)}
@@ -256,7 +256,7 @@ def preemption(scene: Scene) -> None:
 
 @script
 def no_preemption(scene: Scene) -> None:
-    """PreemptionPolicy Never: the pod waits."""
+    """With preemptionPolicy Never a pod of higher priority waits."""
     scene.nodes(1, pods=1)
     scene.create(pod("low", scene.template()))
     scene.all_ready(1)

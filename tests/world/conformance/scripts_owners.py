@@ -134,7 +134,7 @@ def one_of_two_owners_goes(scene: Scene) -> None:
 
 @script
 def owner_of_another_name_is_absent(scene: Scene) -> None:
-    """An owner in another namespace does not count: the dependent is deleted."""
+    """An owner whose uid is that of another name is absent: the dependent is deleted."""
     made = owner(scene)
     renamed = {**made, "metadata": {**made["metadata"], "name": "other"}}
     scene.create(owned_by(pod("lost", scene.template()), renamed))

@@ -84,7 +84,7 @@ def _ends(scene: Scene, after: int) -> Sequence[str]:
 
 @script
 def partition_keeps_lower_members(scene: Scene) -> None:
-    """partition: members below it keep the former template, also when they are deleted."""
+    """Members below the partition keep the former template, also when they are deleted."""
     statefulset(scene, 3, updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 2}})
     scene.set_image("StatefulSet", "db", "web:2")
     scene.until(
@@ -119,7 +119,7 @@ def _one_revision(scene: Scene) -> bool:
 
 @script
 def members_are_updated_by_max_unavailable(scene: Scene) -> None:
-    """MaxUnavailable 2 of a StatefulSet: how many members may be away in an update."""
+    """A StatefulSet's maxUnavailable is dropped: its feature gate is off, and members go one by one."""
     how = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
     statefulset(scene, 4, updateStrategy=how)
     kept = scene.get("StatefulSet", "db")["spec"]["updateStrategy"]["rollingUpdate"]
@@ -310,7 +310,7 @@ def member_is_made_after_the_end_of_the_former(scene: Scene) -> None:
 
 @script
 def statefulset_is_mostly_immutable(scene: Scene) -> None:
-    """What is not a number of replicas, or a template's strategy, may not change in a StatefulSet."""
+    """Of a StatefulSet replicas, template, strategy and minReadySeconds may change, and little else."""
     statefulset(scene, 1)
     for what, change in (
         ("podManagementPolicy", {"podManagementPolicy": "Parallel"}),
