@@ -35,6 +35,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 # What takes longest begins first, so that no process is left with it when the others have ended.
 LONG = (
+    "test_conformance",
     "test_placed",
     "test_demo",
     "test_sandbox",
@@ -67,6 +68,7 @@ LONG = (
 )
 # Files whose tests share what is expensive to make: a cluster, a crowd of workloads, a policy in force.
 TOGETHER = (
+    "test_conformance",
     "test_placed",
     "test_writes",
     "test_installs",
