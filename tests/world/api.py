@@ -16,6 +16,7 @@ from kube.raw import Raw
 from leaping import passing
 from splitter.kube.client import KIND_MISSING, ApiError, Client, Permit
 from splitter.kube.paths import ResourcePath
+from world import rights
 from world.kinds import Ref, path_of, typed
 from world.objects import Event, Objects
 from world.requests import Reads, Write
@@ -123,6 +124,7 @@ class Api(Client):
             namespace = (body or {})["spec"]["resourceAttributes"].get("namespace", "")
             return {"status": {"allowed": namespace not in self.gone}}
         ref = Ref(f"{path.api}/{path.plural}", path.namespace, path.name)
+        rights.check(self.objects, self.user, method, ref, path.part)
         if method == "GET":
             return self._reads.answer(ref, path.part, query)
         write = Write(self.objects, ref, path.part, query, self.user)
@@ -155,6 +157,7 @@ class Api(Client):
             yield self._ill(self.watches)
             return
         ref = Ref(f"{path.api}/{path.plural}", path.namespace, "")
+        rights.check(self.objects, self.user, "WATCH", ref, "")
         matches = asked_for(query.get("labelSelector", ""), query.get("fieldSelector", ""), ref.kind)
         if query.get("resourceVersion", "0") == "0":  # it begins with all that is there
             there = self.objects.all(ref.kind, ref.namespace)
@@ -182,6 +185,8 @@ class Api(Client):
 
         for event in missed:
             follower(event)
+        if query.get("sendInitialEvents") == "true":
+            queue.put_nowait(self._bookmark(ref.kind, annotations={"k8s.io/initial-events-end": "true"}))
         entry = (str(path), queue)
         self._streams.append(entry)
         stop = self.objects.follow(ref.kind, follower)
@@ -198,10 +203,12 @@ class Api(Client):
     def _end(self, queue: "asyncio.Queue[bytes | None]", bookmarked: str) -> None:
         """End a watch, with a bookmark where one was asked for: the next one goes on from here."""
         if bookmarked:
-            metadata = {"resourceVersion": str(self.objects.version)}
-            bookmark = {"type": "BOOKMARK", "object": typed(bookmarked, {"metadata": metadata})}
-            queue.put_nowait(orjson.dumps(bookmark))
+            queue.put_nowait(self._bookmark(bookmarked))
         queue.put_nowait(None)
+
+    def _bookmark(self, kind: str, **said: Mapping[str, str]) -> bytes:
+        metadata = {"resourceVersion": str(self.objects.version), **said}
+        return orjson.dumps({"type": "BOOKMARK", "object": typed(kind, {"metadata": metadata})})
 
     def end_watches(self) -> None:
         """End all watches at once, as an API server that is replaced does."""
@@ -242,4 +249,8 @@ def _line(event: Event, matches: Callable[[Raw], bool]) -> bytes | None:
     if not before and not after:
         return None
     change = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
-    return orjson.dumps({"type": change, "object": event.new})
+    shown = event.new
+    if not after and not event.deleted and event.old is not None:  # as it was when it was last selected
+        version = event.new["metadata"]["resourceVersion"]
+        shown = {**event.old, "metadata": {**event.old["metadata"], "resourceVersion": version}}
+    return orjson.dumps({"type": change, "object": shown})

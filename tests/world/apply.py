@@ -5,6 +5,7 @@ for the kinds that splitter writes. An owner is an entry of `metadata.managedFie
 update has changed is its manager's from then on, and no other's.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ _ATOMIC: Final = frozenset(
         "statefulSets",
     }
 )
+_MAPS: Final = frozenset({"annotations", "binaryData", "data", "hard", "labels", "limits", "requests"})
 _DEFAULT_KEYS: Final = {"protocol": "TCP"}
 # The API server's own.
 _SYSTEM: Final = frozenset(
@@ -74,7 +76,7 @@ def _key_of(item: Raw, names: tuple[str, ...]) -> str:
 
 
 def _is_keyed(value: object, path: Path) -> tuple[str, ...]:
-    """Return by what the items of a list are told apart; () for a list that is one value."""
+    """Return by what the items of a list are said apart; () for a list that is one value."""
     names = _KEYED.get(_name(path), ())
     if not names or not isinstance(value, list):
         return ()
@@ -108,15 +110,21 @@ def owned_fields(raw: Raw) -> dict[Path, Any]:
     return dict(_flat({**rest, **({"metadata": metadata} if metadata else {})})) if rest or metadata else {}
 
 
+def _with_maps(fields: dict[Path, Any]) -> dict[Path, Any]:
+    """Return fields with the maps that they are in: who creates one by an update owns it, too."""
+    maps = {path[:-1] for path in fields if len(path) > 1 and _name(path[:-1]) in _MAPS}
+    return {**fields, **dict.fromkeys(maps - fields.keys())}
+
+
 def packed(paths: Iterator[Path] | set[Path]) -> Raw:
     """Return paths as `fieldsV1`."""
     tree: Raw = {}
-    items = {path for path in paths if path[-1].startswith(("k:", "v:"))}
-    for path in sorted(paths):
+    items = set(paths)
+    for path in sorted(items):
         node = tree
         for position, part in enumerate(path, 1):
             node = node.setdefault(part, {})
-            if part.startswith("k:") and path[:position] in items and position < len(path):
+            if path[:position] in items and position < len(path):
                 node.setdefault(".", {})
     return tree
 
@@ -144,7 +152,7 @@ def _written(entries: list[tuple[Raw, set[Path]]]) -> list[Raw]:
 
 def with_owner(old: Raw | None, new: Raw, manager: str, time: str, part: str = "") -> Raw:
     """Return an object whose fields that differ from before are this manager's, and of no other."""
-    before, after = owned_fields(old or {}), owned_fields(new)
+    before, after = _with_maps(owned_fields(old or {})), _with_maps(owned_fields(new))
     changed = {path for path, value in after.items() if path not in before or before[path] != value}
     gone = before.keys() - after.keys()
     # Who writes `managedFields` means what is written; one empty entry means none.
@@ -195,10 +203,10 @@ def applied(live: Raw, body: Raw, manager: str, time: str, *, force: bool, part:
         else:
             others.append((entry, paths))
     differing = {path for path, value in wanted.items() if path in there and there[path] != value}
-    for entry, paths in others:
-        if (disputed := paths & differing) and not force:
-            what = ", ".join(sorted("/".join(path) for path in disputed))
-            raise ApiError(409, "Conflict", f'Apply failed: conflict with "{entry.get("manager")}": {what}')
+    disputed = [(str(entry.get("manager")), path) for entry, paths in others for path in paths & differing]
+    if disputed and not force:
+        raise ApiError(409, "Conflict", _conflict(disputed))
+    for _, paths in others:
         paths.difference_update(differing)
     merged = _merged(live, {name: value for name, value in body.items() if name != "metadata"}, ())
     said = {name: value for name, value in body["metadata"].items() if name not in _SYSTEM}
@@ -209,6 +217,30 @@ def applied(live: Raw, body: Raw, manager: str, time: str, *, force: bool, part:
         if not any(one[: len(path)] == path for one in kept | wanted.keys()):
             merged = _without(merged, path)
     return _managed(merged, _written([*others, (_entry(mine, merged, time), set(wanted))]))
+
+
+def _conflict(disputed: list[tuple[str, Path]]) -> str:
+    """Say what is whose (k8s.io/apimachinery, managedfields/internal/conflict.go)."""
+    named = defaultdict[str, list[str]](list)
+    for manager, path in sorted(disputed):
+        named[manager].append("".join(map(_written_part, path)))
+    one = len(disputed) == 1
+    said = [
+        f'conflict with "{manager}": {paths[0]}'
+        if one
+        else f'conflicts with "{manager}":\n- ' + "\n- ".join(paths)
+        for manager, paths in named.items()
+    ]
+    return f"Apply failed with {len(disputed)} conflict{'' if one else 's'}: " + "\n".join(said)
+
+
+def _written_part(part: str) -> str:
+    if part.startswith("f:"):
+        return f".{part[2:]}"
+    key = orjson.loads(part[2:])
+    if not isinstance(key, dict):
+        return f"[={part[2:]}]"
+    return "[" + ",".join(f"{name}={orjson.dumps(value).decode()}" for name, value in key.items()) + "]"
 
 
 def _merged(live: Any, said: Any, path: Path) -> Any:  # noqa: ANN401 (any JSON)

@@ -11,6 +11,7 @@ from world.controllers.disruption import Disruptions
 from world.controllers.garbage import Garbage
 from world.controllers.kubelet import Kubelets, Machines, Timing
 from world.controllers.loop import Controller, Informers
+from world.controllers.namespaces import Namespaces
 from world.controllers.nodes import NodeLife, PodCollector, TaintEviction
 from world.controllers.quota import Quotas
 from world.controllers.replica_set import ReplicaSets
@@ -45,6 +46,7 @@ class Cluster:
             TaintEviction(managing),
             PodCollector(managing),
             Quotas(managing),
+            Namespaces(managing),
             Garbage(collecting),
             Scheduler(scheduling),
             self.kubelets,

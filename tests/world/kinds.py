@@ -62,6 +62,59 @@ _CHECKS: Final = ("readinessProbe", "livenessProbe", "startupProbe")
 _CHECK: Final[Raw] = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
+_FIELDS: Final = frozenset(
+    {
+        "apiVersion",
+        "binaryData",
+        "data",
+        "deprecatedCount",
+        "deprecatedFirstTimestamp",
+        "deprecatedLastTimestamp",
+        "description",
+        "eventTime",
+        "globalDefault",
+        "immutable",
+        "kind",
+        "metadata",
+        "note",
+        "action",
+        "preemptionPolicy",
+        "reason",
+        "regarding",
+        "related",
+        "reportingController",
+        "reportingInstance",
+        "revision",
+        "roleRef",
+        "rules",
+        "series",
+        "spec",
+        "status",
+        "subjects",
+        "type",
+        "value",
+    }
+)
+_SPEC_FIELDS: Final = frozenset(
+    {
+        "minReadySeconds",
+        "ordinals",
+        "paused",
+        "persistentVolumeClaimRetentionPolicy",
+        "podManagementPolicy",
+        "progressDeadlineSeconds",
+        "replicas",
+        "revisionHistoryLimit",
+        "selector",
+        "serviceName",
+        "strategy",
+        "template",
+        "updateStrategy",
+        "volumeClaimTemplates",
+    }
+)
+
+
 class Ref(NamedTuple):
     """Where one object is: its kind's collection, its namespace (empty: none), its name."""
 
@@ -134,6 +187,16 @@ def defaulted(kind: str, raw: Raw) -> Raw:
     if kind == PODS:
         spec = _tolerating(_pod_spec(spec))
     return {**raw, "spec": spec}
+
+
+def pruned(kind: str, raw: Raw) -> Raw:
+    """Return an object without fields that its kind has not, as far as they are known here."""
+    if is_custom(kind):
+        return raw
+    kept = {name: value for name, value in raw.items() if name in _FIELDS}
+    if kind in {DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS} and isinstance(kept.get("spec"), dict):
+        kept["spec"] = {name: value for name, value in kept["spec"].items() if name in _SPEC_FIELDS}
+    return kept
 
 
 def _strategy(strategy: Raw) -> Raw:

@@ -29,12 +29,13 @@ from world.kinds import (
     defaulted,
     is_custom,
     path_of,
+    pruned,
     ref_of,
     typed,
 )
 from world.selectors import selects
 
-_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_FINALIZERS: Final = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # apimachinery, pkg/util/rand
 _KEPT_EVENTS: Final = 1000
 _FIRST_VERSION: Final = 999
@@ -138,11 +139,11 @@ class Objects:
         """
         said = body["metadata"]
         if said.get("resourceVersion"):
-            raise ApiError(400, "BadRequest", "resourceVersion should not be set on objects to be created")
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         name = said.get("name") or said["generateName"] + "".join(self.dice.choices(_LETTERS, k=5))
         ref = Ref(kind, namespace, name)
         self._must_be_possible(ref)
-        raw = typed(kind, defaulted(kind, body))
+        raw = typed(kind, defaulted(kind, pruned(kind, body)))
         kept = {field: value for field, value in said.items() if field not in {"uid", "managedFields"}}
         raw["metadata"] = {
             **kept,
@@ -152,6 +153,8 @@ class Objects:
             "creationTimestamp": clock.stamp(),
             **({} if kind in WITHOUT_GENERATION else {"generation": 1}),
         }
+        if kind == NAMESPACES:
+            raw |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
         if kind in WITH_STATUS:
             raw["status"] = {"phase": "Pending"} if kind == PODS else {}
         raw = self._admitted(Request("create", ref, "", None, raw, user or by, dry)) or raw
@@ -174,6 +177,8 @@ class Objects:
         new = self._prepared(ref.kind, old, new, part)
         new = self._admitted(Request("update", ref, part, old, new, user or by, dry)) or new
         _validate(ref.kind, old, new)
+        if ref.kind == PODS and not part:
+            _must_be_the_same_pod(old, new)
         if by:
             new = with_owner(old, new, by, clock.stamp(), part)
         if _without_version(new) == _without_version(old):
@@ -204,7 +209,7 @@ class Objects:
                 if not metadata.get(field):
                     metadata.pop(field, None)
             return {**old, "metadata": metadata, "status": new.get("status", {})}
-        made = {**defaulted(kind, new), "metadata": metadata}
+        made = {**defaulted(kind, pruned(kind, new)), "metadata": metadata}
         for field in ("labels", "annotations", "ownerReferences", "finalizers"):
             if not metadata.get(field, True):
                 del metadata[field]
@@ -219,45 +224,36 @@ class Objects:
         """
         options = options or {}
         old = self.get(ref)
-        for name, wanted in (options.get("preconditions") or {}).items():
-            there = old["metadata"].get(name)
-            if wanted != there:
-                message = (
-                    f"the {name} in the precondition ({wanted}) does not match the {name} in record ({there})"
-                )
-                raise ApiError(409, "Conflict", f"Precondition failed: {message}")
+        _must_be_met(options.get("preconditions") or {}, old)
         dry = bool(options.get("dryRun"))
         self._admitted(Request("delete", ref, "", old, None, user, dry))
         metadata = dict(old["metadata"])
-        finalizers = set(metadata.get("finalizers") or ())
-        finalizers |= {
-            {"Orphan": _ORPHAN, "Foreground": _FOREGROUND}[policy]
-            for policy in (options.get("propagationPolicy"),)
-            if policy in {"Orphan", "Foreground"}
-        }
         grace_s = _grace_s(old, options) if ref.kind == PODS else 0
+        if (added := _FINALIZERS.get(options.get("propagationPolicy", ""))) is not None:
+            metadata["finalizers"] = sorted({*(metadata.get("finalizers") or ()), added})
         deleting = "deletionTimestamp" in metadata
-        if (
-            deleting
-            and grace_s >= metadata.get("deletionGracePeriodSeconds", 0)
-            and finalizers
-            and ref.kind != PODS
-        ):
+        sooner = ref.kind == PODS and grace_s < max(1, metadata.get("deletionGracePeriodSeconds", 0))
+        if deleting and metadata == old["metadata"] and not sooner:
             return old
-        if deleting and ref.kind == PODS and 0 < grace_s >= metadata.get("deletionGracePeriodSeconds", 0):
-            return old
-        if finalizers:
-            metadata["finalizers"] = sorted(finalizers)
         if not deleting and "generation" in metadata:
             metadata["generation"] += 1
         metadata["deletionTimestamp"] = clock.stamp(clock.now() + timedelta(seconds=grace_s))
         metadata["deletionGracePeriodSeconds"] = grace_s
         new = {**old, "metadata": metadata}
+        if ref.kind == NAMESPACES:
+            new["status"] = {"phase": "Terminating"}
         if dry:
             return new
+        if ref.kind == PODS:  # its end is shown before it is gone
+            new = self._keep(ref, old, new)
         if _is_over(new):
             return self._remove(ref, new)
-        return self._keep(ref, old, new)
+        return new if ref.kind == PODS else self._keep(ref, old, new)
+
+    def finalize(self, ref: Ref) -> None:
+        """Let a namespace go that is empty."""
+        live = self.get(ref)
+        self._remove(ref, {**live, "spec": {}})
 
     def forget(self, path: str) -> None:
         """Remove an object whatever holds it: what a test says that happened."""
@@ -271,8 +267,17 @@ class Objects:
                 422, "Invalid", f'"{ref.name}" is invalid: metadata.name: a lowercase RFC 1123 subdomain'
             )
         namespaces = self.by_kind[NAMESPACES]
-        if ref.namespace and namespaces and ("", ref.namespace) not in namespaces:
-            raise ApiError(404, "NotFound", f'namespaces "{ref.namespace}" not found')
+        if ref.namespace and namespaces:
+            there = namespaces.get(("", ref.namespace))
+            if there is None:
+                raise ApiError(404, "NotFound", f'namespaces "{ref.namespace}" not found')
+            if "deletionTimestamp" in there["metadata"]:
+                said = (
+                    f"unable to create new content in namespace {ref.namespace} because it is"
+                    " being terminated"
+                )
+                plural = ref.kind.rpartition("/")[2]
+                raise ApiError(403, "Forbidden", f'{plural} "{ref.name}" is forbidden: {said}')
 
     def _admitted(self, request: Request) -> Raw | None:
         try:
@@ -316,6 +321,14 @@ _SERVERS: Final = (
 )
 
 
+def _must_be_met(preconditions: Raw, old: Raw) -> None:
+    for name, wanted in preconditions.items():
+        there = old["metadata"].get(name)
+        if wanted != there:
+            said = f"the {name} in the precondition ({wanted}) does not match that in record ({there})"
+            raise ApiError(409, "Conflict", f"Precondition failed: {said}")
+
+
 def _must_be_of(ref: Ref, old: Raw, new: Raw) -> None:
     said, there = new["metadata"], old["metadata"]
     if "deletionTimestamp" in there and set(said.get("finalizers") or ()) - set(
@@ -338,6 +351,9 @@ def _must_be_of(ref: Ref, old: Raw, new: Raw) -> None:
 
 
 def _validate(kind: str, old: Raw | None, new: Raw) -> None:
+    if sum(bool(one.get("controller")) for one in new["metadata"].get("ownerReferences") or ()) > 1:
+        message = "metadata.ownerReferences: Only one reference can have Controller set to true"
+        raise ApiError(422, "Invalid", f'"{new["metadata"]["name"]}" is invalid: {message}')
     if kind not in {DEPLOYMENTS, REPLICA_SETS}:
         return
     name, spec = new["metadata"].get("name"), new["spec"]
@@ -352,6 +368,16 @@ def _validate(kind: str, old: Raw | None, new: Raw) -> None:
     if not selects(spec.get("selector"), {"metadata": spec["template"].get("metadata") or {}}):
         message = "spec.template.metadata.labels: `selector` does not match template `labels`"
         raise ApiError(422, "Invalid", f'"{name}" is invalid: {message}')
+
+
+def _must_be_the_same_pod(old: Raw, new: Raw) -> None:
+    """Raise ApiError (422) for what of a pod is for life (ValidatePodUpdate)."""
+    if old["spec"] is new["spec"]:
+        return
+    for field in {*old["spec"], *new["spec"]} - {"containers", "tolerations", "activeDeadlineSeconds"}:
+        if old["spec"].get(field) != new["spec"].get(field):
+            message = f"spec: Forbidden: pod updates may not change fields other than its images ({field})"
+            raise ApiError(422, "Invalid", f'"{new["metadata"]["name"]}" is invalid: {message}')
 
 
 def _with_generation(kind: str, old: Raw, new: Raw, part: str) -> Raw:
@@ -387,5 +413,7 @@ def _is_over(raw: Raw) -> bool:
     """Whether a deleted object goes now."""
     metadata = raw["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if raw.get("kind") == "Namespace" and (raw.get("spec") or {}).get("finalizers"):
         return False
     return not metadata.get("deletionGracePeriodSeconds")

@@ -7,9 +7,9 @@ from splitter.kube.client import ApiError
 from world import clock
 from world.apply import applied, merge_patched, strategically_patched
 from world.eviction import evict
-from world.kinds import PODS, Raw, Ref, is_custom, typed
+from world.kinds import PODS, Raw, Ref, is_custom, pruned, typed
 from world.objects import Objects
-from world.selectors import asked_for
+from world.selectors import asked_for, selector_text
 
 _SUCCESS: Raw = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
@@ -50,8 +50,11 @@ class Reads:
 
 def _scale(raw: Raw) -> Raw:
     named = {name: raw["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}
-    spec = {"replicas": raw["spec"].get("replicas", 0)}
-    status = {"replicas": raw.get("status", {}).get("replicas", 0)}
+    replicas = raw["spec"].get("replicas", 0)
+    spec = {"replicas": replicas} if replicas else {}
+    status: Raw = {"replicas": raw.get("status", {}).get("replicas", 0)}
+    if "selector" in raw["spec"]:
+        status["selector"] = selector_text(raw["spec"]["selector"])
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -73,9 +76,12 @@ class Write:
         self._by = query.get("fieldManager") or user
         self._user = user
         self._managed = "fieldManager" in query
+        self._strict = query.get("fieldValidation") == "Strict"
 
     def answer(self, method: str, body: Raw, patch: str) -> Raw:  # noqa: PLR0911 (one line for each verb)
         """Do it. Raises ApiError."""
+        if self._strict and pruned(self._ref.kind, body) != body:
+            raise ApiError(400, "BadRequest", "strict decoding error: unknown field")
         if method == "DELETE":
             return self._delete(body)
         if method == "POST" and self._part == "eviction":
@@ -83,7 +89,7 @@ class Write:
         if method == "POST" and self._part == "binding":
             pod = self._objects.get(self._ref)
             bound = {**pod, "spec": {**pod["spec"], "nodeName": body["target"]["name"]}}
-            return self._objects.update(self._ref, bound, user=self._user, dry=self._dry)
+            return self._objects.update(self._ref, bound, part="binding", user=self._user, dry=self._dry)
         if method == "POST":
             kind, namespace = self._ref.kind, self._ref.namespace
             return self._objects.create(kind, namespace, body, self._by, user=self._user, dry=self._dry)
@@ -127,11 +133,9 @@ class Write:
             return self._objects.create(
                 ref.kind, ref.namespace, made, owned=entries, user=self._user, dry=self._dry
             )
-        if said.get("uid", live["metadata"]["uid"]) != live["metadata"]["uid"]:
-            raise ApiError(409, "Conflict", f"{ref.name}: the uid in the precondition does not match")
         made = applied(live, body, self._by, clock.stamp(), force=self._force, part=self._part)
-        if "resourceVersion" in said:
-            made["metadata"] = {**made["metadata"], "resourceVersion": said["resourceVersion"]}
+        given = {name: said[name] for name in ("resourceVersion", "uid") if name in said}
+        made["metadata"] = {**made["metadata"], **given}
         return self._update(made, owned=True)
 
     def _set_scale(self, body: Raw) -> Raw:
@@ -143,7 +147,7 @@ class Write:
             "metadata": {**live["metadata"], **given},
             "spec": {**live["spec"], "replicas": body["spec"]["replicas"]},
         }
-        made = self._objects.update(self._ref, scaled, self._by, user=self._user, dry=self._dry)
+        made = self._objects.update(self._ref, scaled, self._by, part="scale", user=self._user, dry=self._dry)
         return _scale(made)
 
     def _delete(self, body: Raw) -> Raw:

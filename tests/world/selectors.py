@@ -28,7 +28,7 @@ Matches = Callable[[Mapping[str, str]], bool]
 
 _TERM = re.compile(
     r"\s*(?:!(?P<absent>[^,\s()=!]+)"
-    r"|(?P<key>[^,\s()=!]+)\s*(?:(?P<op>==|!=|=|\bin\b|\bnotin\b)\s*(?:\((?P<values>[^)]*)\)|(?P<value>[^,]*)))?)"
+    r"|(?P<key>[^,\s()=!]+)\s*(?:(?P<op>\bin\b|\bnotin\b)\s*\((?P<values>[^)]*)\)|(?P<is>==|!=|=)(?P<value>[^,()]*))?)"
     r"\s*(?:,|$)"
 )
 
@@ -49,14 +49,15 @@ def label_terms(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
         position = match.end()
         if match["absent"]:
             terms.append((match["absent"], "DoesNotExist", ()))
-        elif match["op"] is None:
+        elif match["op"] is None and match["is"] is None:
             terms.append((match["key"], "Exists", ()))
         else:
             many = match["values"]
             values = (
                 (match["value"].strip(),) if many is None else tuple(one.strip() for one in many.split(","))
             )
-            terms.append((match["key"], "In" if match["op"] in {"=", "==", "in"} else "NotIn", values))
+            operator = match["op"] or match["is"]
+            terms.append((match["key"], "In" if operator in {"=", "==", "in"} else "NotIn", values))
     return tuple(terms)
 
 
@@ -94,6 +95,18 @@ def terms_of(selector: Mapping[str, Any] | None) -> tuple[tuple[str, str, tuple[
     selector = selector or {}
     equal = tuple((key, "In", (text,)) for key, text in (selector.get("matchLabels") or {}).items())
     return (*equal, *expressions(selector.get("matchExpressions")))
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector as a query has it.
+
+    >>> selector_text({"matchLabels": {"app": "web", "tier": "front"}})
+    'app=web,tier=front'
+    """
+    words = {"In": "{} in ({})", "NotIn": "{} notin ({})", "Exists": "{}", "DoesNotExist": "!{}"}
+    equal = [f"{key}={text}" for key, text in (selector.get("matchLabels") or {}).items()]
+    terms = expressions(selector.get("matchExpressions"))
+    return ",".join(sorted([*equal, *(words[op].format(key, ",".join(values)) for key, op, values in terms)]))
 
 
 def expressions(raw: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

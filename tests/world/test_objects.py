@@ -202,7 +202,7 @@ class TestApply:
         await self.applied(user, deployment(1), "one")
         with pytest.raises(ApiError) as raised:
             await self.applied(user, {"spec": {"replicas": 2}, "metadata": {}}, "two")
-        assert (raised.value.status, "f:replicas" in raised.value.message) == (409, True)
+        assert (raised.value.status, ".spec.replicas" in raised.value.message) == (409, True)
         made = await self.applied(user, {"spec": {"replicas": 2}, "metadata": {}}, "two", force="true")
         owners = {
             one["manager"]: "f:replicas" in one["fieldsV1"]["f:spec"]

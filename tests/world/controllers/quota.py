@@ -108,3 +108,7 @@ class Quotas(Controller):
                 limits = ",".join(f"{key}={hard[key]}" for key in over)
                 said = f"exceeded quota: {called}, requested: {wanted}, used: {taken}, limited: {limits}"
                 raise ApiError(403, "Forbidden", f'{plural} "{name}" is forbidden: {said}')
+            if not request.dry and any(asked.values()):
+                numbers = {key: _written(key, there[key] + asked[key]) for key in hard}
+                ref = Ref(QUOTAS, request.ref.namespace, called)
+                self.objects.update(ref, {**quota, "status": {"hard": hard, "used": numbers}}, part="status")

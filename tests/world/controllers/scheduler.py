@@ -1,7 +1,8 @@
 """The scheduler: a pod is bound where its requests, tolerations, selector and required affinity let it.
 
-Source: pkg/scheduler/framework/plugins/{noderesources,tainttoleration,nodeaffinity,nodeunschedulable} of
-Kubernetes 1.36. Of the nodes that fit it takes that with the fewest pods of the same owner, then of any.
+Source: pkg/scheduler/framework/plugins/{noderesources,tainttoleration,nodeaffinity,nodeunschedulable,
+interpodaffinity} of Kubernetes 1.36. Of the nodes that fit it takes that with the fewest pods of the same
+owner, then of any.
 """
 
 from collections import Counter, defaultdict
@@ -13,7 +14,7 @@ from splitter.kube.client import ApiError
 from world.controllers.loop import Controller, Informers, Key
 from world.kinds import NODES, PODS, Raw, Ref
 from world.pods import controller_of, with_condition
-from world.selectors import expressions, fit
+from world.selectors import expressions, fit, selects
 
 _AGAIN_S = 60.0
 _UNITS: Mapping[str, int | Decimal] = {
@@ -121,7 +122,13 @@ class Scheduler(Controller):
         if pod["metadata"]["uid"] in self._assumed:
             return
         used = self._used()
-        fitting = [node for node in self._nodes.seen.values() if self._fits(pod, node, used)]
+        apart = self._apart(pod)
+        fitting = [
+            node
+            for node in self._nodes.seen.values()
+            if self._fits(pod, node, used)
+            and not apart.intersection(node["metadata"].get("labels", {}).items())
+        ]
         await self.sent()
         ref = Ref(PODS, *key)
         live = self.objects.find(ref)
@@ -136,14 +143,32 @@ class Scheduler(Controller):
         node = self._best(pod, fitting, used)
         self._assumed[pod["metadata"]["uid"]] = node
         try:
-            bound = self.objects.update(
-                ref, {**live, "spec": {**live["spec"], "nodeName": node}}, user=self.user
-            )
+            bound = {**live, "spec": {**live["spec"], "nodeName": node}}
+            bound = self.objects.update(ref, bound, part="binding", user=self.user)
         except ApiError:
             del self._assumed[pod["metadata"]["uid"]]
             raise
         scheduled = {"type": "PodScheduled", "status": "True"}
         self.objects.update(ref, with_condition(bound, scheduled), part="status")
+
+    def _apart(self, pod: Raw) -> set[tuple[str, str]]:
+        """Return the labels of nodes on which a pod may not be, by its anti-affinity or another's."""
+        taken = set()
+        namespace = pod["metadata"]["namespace"]
+        for other in self._pods.of(namespace):
+            name = other["spec"].get("nodeName") or self._assumed.get(other["metadata"]["uid"])
+            node = self._nodes.seen.get(("", name or ""))
+            if node is None:
+                continue
+            labels = node["metadata"].get("labels") or {}
+            for term, of in (
+                *((one, other) for one in _repelled(pod)),
+                *((one, pod) for one in _repelled(other)),
+            ):
+                key = term["topologyKey"]
+                if key in labels and selects(term.get("labelSelector"), of):
+                    taken.add((key, labels[key]))
+        return taken
 
     def _used(self) -> dict[str, Counter[str]]:
         used: dict[str, Counter[str]] = defaultdict(Counter)
@@ -180,6 +205,12 @@ class Scheduler(Controller):
         self.dice.shuffle(names)
         best: str = min(names, key=lambda name: (alike[name], used.get(name, Counter())["pods"]))
         return best
+
+
+def _repelled(pod: Raw) -> list[Raw]:
+    """Return the terms of a pod's required anti-affinity."""
+    affinity = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    return list(affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
 
 
 def _offer(node: Raw) -> tuple[object, ...]:
