@@ -24,7 +24,6 @@ Answer = TypeVar("Answer")
 _PATCHES = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
-    "application/json-patch+json": "json",
     "application/apply-patch+yaml": "apply",
 }
 _LOOK_S = 0.1
@@ -181,8 +180,9 @@ class Memory:
             new: Raw = json.loads(json.dumps(request.new))
             if said := policy.judge(request.verb.upper(), new, request.old or {}):
                 name = f"{policy.name}.{self.namespace}"
+                what = f"{policy.resource}.{policy.group}" if policy.group else policy.resource
                 denied = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: {said}"
-                raise ApiError(422, "Invalid", denied)
+                raise ApiError(422, "Invalid", f'{what} "{request.ref.name}" is forbidden: {denied}')
             return new
 
         self._objects.rules.append(rule)

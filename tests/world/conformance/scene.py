@@ -15,7 +15,6 @@ from world.conformance.objects import FOLLOWED, KINDS
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 DEADLINE_S = 90.0  # generous on a busy machine; what is waited for comes within seconds
 QUIET_S = 1.5  # how long nothing must happen where nothing may
@@ -337,7 +336,6 @@ def _is_at_rest(kind: str, raw: Raw) -> bool:
 
 __all__ = [
     "APPLY",
-    "JSON_PATCH",
     "MERGE",
     "SCRIPTS",
     "STRATEGIC",

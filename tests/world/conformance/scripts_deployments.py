@@ -432,7 +432,10 @@ def quota_refuses_the_pods_of_a_deployment(scene: Scene) -> None:
     scene.until("the quota to count", lambda: "hard" in scene.get("ResourceQuota", "few").get("status", {}))
     scene.create(workload("Deployment", "web", 3, scene.template()))
     scene.until("it to be said", lambda: condition(scene.every("Deployment")[0], "ReplicaFailure") != "none")
-    scene.until("the others to serve", lambda: len(scene.ready()) == 2)
+    scene.until(
+        "the others to be counted",
+        lambda: scene.every("Deployment")[0]["status"].get("availableReplicas") == 2,
+    )
     scene.note("of the Deployment", condition(scene.every("Deployment")[0], "ReplicaFailure"))
     scene.note("of the ReplicaSet", condition(sets(scene)[0], "ReplicaFailure"))
     failure = next(

@@ -179,7 +179,7 @@ def _sync_failed(scene: Scene) -> list[str]:
 @script
 def ending_pods_are_not_healthy(scene: Scene) -> None:
     """A pod that is being deleted is not healthy, and does not count as one that disturbs for ever."""
-    scene.replicaset(2, ends_after="3s")
+    scene.replicaset(2, ends_after="8s")
     scene.create(budget("guard", minAvailable=1))
     observed(scene, lambda status: status.get("currentHealthy") == 2)
     first, second = scene.ready()
@@ -220,7 +220,7 @@ def eviction_dry_run(scene: Scene) -> None:
 @script
 def eviction_twice(scene: Scene) -> None:
     """A pod that is being deleted may be evicted again: nothing more happens."""
-    scene.create(pod("web", scene.template(ends_after="2s")))
+    scene.create(pod("web", scene.template(ends_after="8s")))
     scene.all_ready(1)
     scene.evict("web")
     scene.note("again", scene.refusal(lambda: scene.evict("web")))

@@ -86,7 +86,7 @@ def taint_no_execute(scene: Scene) -> None:
 def taint_no_execute_for_seconds(scene: Scene) -> None:
     """With tolerationSeconds a pod bears the taint for so long, and is spared when it goes before."""
     (node,) = scene.nodes(1)
-    for name, seconds in (("short", 1), ("long", 3)):
+    for name, seconds in (("short", 1), ("long", 20)):
         borne = {"tolerations": tolerates("example.com/out", seconds)}
         scene.create(pod(name, scene.template(spec=borne)))
     scene.all_ready(2)
@@ -94,7 +94,7 @@ def taint_no_execute_for_seconds(scene: Scene) -> None:
     scene.gone("Pod", "short")
     scene.note("left", scene.ready())
     scene.taint(node, [])
-    scene.quiet(4)
+    scene.quiet(22)
     scene.note("left later", scene.ready())
 
 

@@ -81,7 +81,7 @@ def replicaset_of_a_deployment_is_orphaned(scene: Scene) -> None:
 @script
 def deletion_in_the_foreground(scene: Scene) -> None:
     """Deletion in the foreground: the owner stays, marked, until what blocks its deletion is gone."""
-    scene.replicaset(2, ends_after="1s")
+    scene.replicaset(2, ends_after="5s")
     scene.delete("ReplicaSet", "web", propagationPolicy="Foreground")
     web = scene.get("ReplicaSet", "web")
     scene.note("is marked", [trace.is_ending(web), orphan_finalizers(web)])

@@ -62,7 +62,7 @@ def deletion_of_the_younger_first(scene: Scene) -> None:
     """Of pods that are ready for very different times the younger one is deleted first."""
     scene.replicaset(1)
     old = scene.ready()
-    scene.ground.elapse(6)
+    scene.ground.elapse(15)
     scene.scale("ReplicaSet", "web", 3)
     scene.all_ready(3)
     scaled_down(scene, 1)
@@ -98,7 +98,7 @@ def surplus_after_adoption(scene: Scene) -> None:
     """A pod adopted beyond the number is surplus, and one is deleted: with equal cost the younger."""
     scene.replicaset(1)
     old = scene.ready()
-    scene.ground.elapse(4)
+    scene.ground.elapse(10)
     scene.create(pod("bare", scene.template()))
     scene.until("one to be gone", lambda: any(each.deleted for each in scene.past()))
     scene.note("the old one stays", scene.named() == old)
@@ -212,7 +212,7 @@ def failed_pods_are_replaced_and_stay(scene: Scene) -> None:
 @script
 def ending_pods_do_not_count(scene: Scene) -> None:
     """A pod that is being deleted does not count: its replacement comes while it still ends."""
-    scene.replicaset(1, ends_after="3s")
+    scene.replicaset(1, ends_after="8s")
     (name,) = scene.ready()
     scene.delete("Pod", name)
     scene.until(

@@ -298,7 +298,7 @@ def failed_member_is_made_again(scene: Scene) -> None:
 @script
 def member_is_made_after_the_end_of_the_former(scene: Scene) -> None:
     """The end of a member takes its whole grace, and its successor is made after it."""
-    statefulset(scene, 1, parts={"ends_after": "2s"})
+    statefulset(scene, 1, parts={"ends_after": "5s"})
     scene.evict("db-0")
     scene.until("it to be ending", lambda: trace.is_ending(scene.get("Pod", "db-0")))
     scene.until("the next to serve", lambda: scene.ready() == ["db-0"])

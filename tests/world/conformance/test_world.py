@@ -11,37 +11,12 @@ from world.conformance.scripts import SCRIPTS
 
 # What the world does not do yet, and why. A script that passes has to leave this table.
 NOT_YET: dict[str, str] = {
-    "json_patch_with_test": "no JSON patch: splitter sends none",
-    "policy_refuses": "a rule about Deployments sees writes of their scale",
-    "unknown_fields_are_dropped": "no fieldValidation: splitter asks for none",
-    "quota_refuses_the_pods_of_a_deployment": "the conditions name no quota",
-    "silent_node_of_a_statefulset": "there is no StatefulSet controller",
-    "required_anti_affinity": "the scheduler knows no affinity between pods",
     "preemption": "the scheduler ends no pod for another",
     "replicaset_in_deletion_makes_no_pods": "a ReplicaSet in deletion still makes pods",
     "deletion_of_what_has_no_node_first": "a ReplicaSet ends a bound pod before one without",
     "adoption_beside_another_owner": "the garbage collector takes an owner that is a ConfigMap for absent",
     "daemonset_adopts_what_it_selects": "there is no DaemonSet controller",
-    "ordered_members_come_in_order": "there is no StatefulSet controller",
-    "ordered_members_go_in_order": "there is no StatefulSet controller",
-    "parallel_members": "there is no StatefulSet controller",
-    "members_are_updated_in_reverse": "there is no StatefulSet controller",
-    "partition_keeps_lower_members": "there is no StatefulSet controller",
-    "members_are_updated_by_max_unavailable": "there is no StatefulSet controller",
-    "update_on_delete": "there is no StatefulSet controller",
     "deleted_member_comes_back": "there is no StatefulSet controller",
-    "ordered_waits_for_a_member_that_is_not_ready": "there is no StatefulSet controller",
-    "ordered_makes_a_lower_member": "there is no StatefulSet controller",
-    "ordered_scale_down_waits": "there is no StatefulSet controller",
-    "parallel_does_not_wait": "there is no StatefulSet controller",
-    "parallel_updates_one_by_one": "there is no StatefulSet controller",
-    "broken_update_is_not_mended_by_itself": "there is no StatefulSet controller",
-    "members_are_adopted": "there is no StatefulSet controller",
-    "ordinals_begin_later": "there is no StatefulSet controller",
-    "pending_member_holds_up": "there is no StatefulSet controller",
-    "failed_member_is_made_again": "there is no StatefulSet controller",
-    "member_is_made_after_the_end_of_the_former": "there is no StatefulSet controller",
-    "statefulset_is_mostly_immutable": "there is no StatefulSet controller",
 }
 
 
