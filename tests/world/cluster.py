@@ -16,6 +16,7 @@ from world.controllers.nodes import NodeLife, PodCollector, TaintEviction
 from world.controllers.quota import Quotas
 from world.controllers.replica_set import ReplicaSets
 from world.controllers.scheduler import Scheduler
+from world.controllers.stateful_set import StatefulSets
 from world.kinds import NAMESPACES, NODES, PODS, QUOTAS, Raw, Ref, path_of
 from world.objects import Objects
 from world.pods import is_active, is_ready
@@ -41,6 +42,7 @@ class Cluster:
         self.controllers: list[Controller] = [
             Deployments(managing),
             ReplicaSets(managing),
+            StatefulSets(managing),
             Disruptions(managing),
             NodeLife(managing, self.machines),
             TaintEviction(managing),

@@ -25,6 +25,7 @@ _NAMES: Final = {
     DEPLOYMENTS: "Deployment",
     REPLICA_SETS: "ReplicaSet",
     STATEFUL_SETS: "StatefulSet",
+    "/apis/apps/v1/controllerrevisions": "ControllerRevision",
     DAEMON_SETS: "DaemonSet",
     PODS: "Pod",
     NODES: "Node",
@@ -196,6 +197,10 @@ def pruned(kind: str, raw: Raw) -> Raw:
     kept = {name: value for name, value in raw.items() if name in _FIELDS}
     if kind in {DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS} and isinstance(kept.get("spec"), dict):
         kept["spec"] = {name: value for name, value in kept["spec"].items() if name in _SPEC_FIELDS}
+        strategy = kept["spec"].get("updateStrategy") or {}
+        if "maxUnavailable" in (strategy.get("rollingUpdate") or {}):  # MaxUnavailableStatefulSet is off
+            rolling = {k: v for k, v in strategy["rollingUpdate"].items() if k != "maxUnavailable"}
+            kept["spec"]["updateStrategy"] = {**strategy, "rollingUpdate": rolling}
     return kept
 
 

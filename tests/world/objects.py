@@ -21,7 +21,6 @@ from world.kinds import (
     DEPLOYMENTS,
     NAMESPACES,
     PODS,
-    REPLICA_SETS,
     WITH_STATUS,
     WITHOUT_GENERATION,
     Raw,
@@ -33,7 +32,7 @@ from world.kinds import (
     ref_of,
     typed,
 )
-from world.selectors import selects
+from world.validation import must_be_met, must_be_of, must_be_the_same_pod, validate
 
 _FINALIZERS: Final = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # apimachinery, pkg/util/rand
@@ -161,7 +160,7 @@ class Objects:
         raw = defaulted(kind, raw)
         if self.find(ref) is not None:
             raise ApiError(409, "AlreadyExists", f'{kind.rpartition("/")[2]} "{name}" already exists')
-        _validate(kind, None, raw)
+        validate(kind, None, raw)
         if owned:
             raw["metadata"] = {**raw["metadata"], "managedFields": list(owned)}
         elif by:
@@ -173,12 +172,12 @@ class Objects:
     ) -> Raw:
         """Replace an object, or its `part`: status. Raises ApiError: 404, 409 for a stale version, 422."""
         old = self.get(ref)
-        _must_be_of(ref, old, new)
+        must_be_of(ref, old, new)
         new = self._prepared(ref.kind, old, new, part)
         new = self._admitted(Request("update", ref, part, old, new, user or by, dry)) or new
-        _validate(ref.kind, old, new)
+        validate(ref.kind, old, new)
         if ref.kind == PODS and not part:
-            _must_be_the_same_pod(old, new)
+            must_be_the_same_pod(old, new)
         if by:
             new = with_owner(old, new, by, clock.stamp(), part)
         if _without_version(new) == _without_version(old):
@@ -224,7 +223,7 @@ class Objects:
         """
         options = options or {}
         old = self.get(ref)
-        _must_be_met(options.get("preconditions") or {}, old)
+        must_be_met(options.get("preconditions") or {}, old)
         dry = bool(options.get("dryRun"))
         self._admitted(Request("delete", ref, "", old, None, user, dry))
         metadata = dict(old["metadata"])
@@ -319,65 +318,6 @@ _SERVERS: Final = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-
-
-def _must_be_met(preconditions: Raw, old: Raw) -> None:
-    for name, wanted in preconditions.items():
-        there = old["metadata"].get(name)
-        if wanted != there:
-            said = f"the {name} in the precondition ({wanted}) does not match that in record ({there})"
-            raise ApiError(409, "Conflict", f"Precondition failed: {said}")
-
-
-def _must_be_of(ref: Ref, old: Raw, new: Raw) -> None:
-    said, there = new["metadata"], old["metadata"]
-    if "deletionTimestamp" in there and set(said.get("finalizers") or ()) - set(
-        there.get("finalizers") or ()
-    ):
-        message = (
-            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted"
-        )
-        raise ApiError(422, "Invalid", f'"{ref.name}" is invalid: {message}')
-    if said.get("resourceVersion", there["resourceVersion"]) != there["resourceVersion"]:
-        message = (
-            "the object has been modified; please apply your changes to the latest version and try again"
-        )
-        plural = ref.kind.rpartition("/")[2]
-        raise ApiError(409, "Conflict", f'Operation cannot be fulfilled on {plural} "{ref.name}": {message}')
-    if said.get("uid", there["uid"]) != there["uid"]:
-        raise ApiError(
-            422, "Invalid", f"{ref.name} is invalid: metadata.uid: Invalid value: field is immutable"
-        )
-
-
-def _validate(kind: str, old: Raw | None, new: Raw) -> None:
-    if sum(bool(one.get("controller")) for one in new["metadata"].get("ownerReferences") or ()) > 1:
-        message = "metadata.ownerReferences: Only one reference can have Controller set to true"
-        raise ApiError(422, "Invalid", f'"{new["metadata"]["name"]}" is invalid: {message}')
-    if kind not in {DEPLOYMENTS, REPLICA_SETS}:
-        return
-    name, spec = new["metadata"].get("name"), new["spec"]
-    if old is not None and old["spec"].get("selector") != spec.get("selector"):
-        raise ApiError(
-            422, "Invalid", f'"{name}" is invalid: spec.selector: Invalid value: field is immutable'
-        )
-    if spec["replicas"] < 0:
-        raise ApiError(
-            422, "Invalid", f'"{name}" is invalid: spec.replicas: must be greater than or equal to 0'
-        )
-    if not selects(spec.get("selector"), {"metadata": spec["template"].get("metadata") or {}}):
-        message = "spec.template.metadata.labels: `selector` does not match template `labels`"
-        raise ApiError(422, "Invalid", f'"{name}" is invalid: {message}')
-
-
-def _must_be_the_same_pod(old: Raw, new: Raw) -> None:
-    """Raise ApiError (422) for what of a pod is for life (ValidatePodUpdate)."""
-    if old["spec"] is new["spec"]:
-        return
-    for field in {*old["spec"], *new["spec"]} - {"containers", "tolerations", "activeDeadlineSeconds"}:
-        if old["spec"].get(field) != new["spec"].get(field):
-            message = f"spec: Forbidden: pod updates may not change fields other than its images ({field})"
-            raise ApiError(422, "Invalid", f'"{new["metadata"]["name"]}" is invalid: {message}')
 
 
 def _with_generation(kind: str, old: Raw, new: Raw, part: str) -> Raw:

@@ -26,7 +26,8 @@ from world.kinds import (
 
 _PLACEMENTS = "/apis/splitter.io/v1alpha1/placements"
 _MAPS = "/api/v1/configmaps"
-_COLLECTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS, SPLITS, BUDGETS, _PLACEMENTS, _MAPS)
+_REVISIONS = "/apis/apps/v1/controllerrevisions"
+_COLLECTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS, SPLITS, BUDGETS, _PLACEMENTS, _MAPS, _REVISIONS)
 _LATE_S = (0.05, 1.0)
 _KEPT = frozenset({"orphan", "foregroundDeletion"})
 

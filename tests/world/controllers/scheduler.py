@@ -17,6 +17,7 @@ from world.pods import controller_of, with_condition
 from world.selectors import expressions, fit, selects
 
 _AGAIN_S = 60.0
+_TOPOLOGY = frozenset({"topology.kubernetes.io/region", "topology.kubernetes.io/zone"})
 _UNITS: Mapping[str, int | Decimal] = {
     "": 1,
     "m": Decimal("0.001"),
@@ -143,7 +144,10 @@ class Scheduler(Controller):
         node = self._best(pod, fitting, used)
         self._assumed[pod["metadata"]["uid"]] = node
         try:
-            bound = {**live, "spec": {**live["spec"], "nodeName": node}}
+            labels = self._nodes.seen["", node]["metadata"].get("labels") or {}
+            places = {key: text for key, text in labels.items() if key in _TOPOLOGY}  # PodTopologyLabels
+            metadata = {**live["metadata"], "labels": {**(live["metadata"].get("labels") or {}), **places}}
+            bound = {**live, "metadata": metadata, "spec": {**live["spec"], "nodeName": node}}
             bound = self.objects.update(ref, bound, part="binding", user=self.user)
         except ApiError:
             del self._assumed[pod["metadata"]["uid"]]
