@@ -10,12 +10,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from lab.sandbox import Sandbox
+from lab.sandbox.versions import PINNED, kubernetes_version
 from world.conformance.real import Stage
 from world.conformance.recorded import record, recorded
 from world.conformance.scene import play
 from world.conformance.scripts import SCRIPTS
 
-pytestmark = pytest.mark.e2e
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(kubernetes_version() != PINNED, reason=f"what is recorded is of Kubernetes {PINNED}"),
+]
 
 _REGENERATE = "SPLITTER_REGENERATE" in os.environ
 _AT_ONCE = 16  # they wait nearly all the time

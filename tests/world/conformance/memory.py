@@ -29,6 +29,8 @@ _PATCHES = {
 _LOOK_S = 0.1
 _SHARED_NODES = 12
 _CPU = "8"  # of a node, as in the sandbox
+_REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+_TOPOLOGY = {_REGION: "sandbox", _ZONE: "sandbox-a"}
 _TOLD_S = 1.0  # how long a watch is read
 
 
@@ -37,24 +39,24 @@ class Memory:
 
     namespace = "scene-0"
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
         self._loop = LeapingLoop()
         self._past: dict[str, list[Change]] = defaultdict(list)
         self._nodes = count()
-        self._cluster = self._run(self._made())
+        self._cluster = self._run(self._made(seed))
         self._objects = self._cluster.objects
         self._api = Api(self._objects, user="admin")
         self._running = self._cluster.running()
         self._run(self._running.__aenter__())
 
-    async def _made(self) -> Cluster:
-        cluster = Cluster(timing=Timing(start_s=0.2))
+    async def _made(self, seed: int) -> Cluster:
+        cluster = Cluster(seed, timing=Timing(start_s=0.2))
         for kind in FOLLOWED:
             collection = KINDS[kind].collection("").replace("/namespaces/", "")
             cluster.objects.follow(collection, self._seen)
         cluster.objects.put(path_of(NAMESPACES, "", self.namespace), {"metadata": {}})
         for number in range(_SHARED_NODES):
-            cluster.add_node(f"shared-{number}", {NODE_LABEL: SHARED}, cpu=_CPU)
+            cluster.add_node(f"shared-{number}", {NODE_LABEL: SHARED, **_TOPOLOGY}, cpu=_CPU)
         return cluster
 
     def close(self) -> None:
@@ -133,7 +135,7 @@ class Memory:
 
     async def _added(self, labels: Mapping[str, str], taints: Sequence[Raw], pods: int) -> str:
         name = f"own-{next(self._nodes)}"
-        self._cluster.add_node(name, labels, taints, pods=pods, cpu=_CPU)
+        self._cluster.add_node(name, {**labels, **_TOPOLOGY}, taints, pods=pods, cpu=_CPU)
         return name
 
     def ail(self, pod: str) -> None:

@@ -1,4 +1,9 @@
-"""All scripts: importing this registers them."""
+"""All scripts: importing this registers them.
+
+A script is a function of a scene, named in the field's words; its docstring is the rule of Kubernetes that
+it is about. What is noted in it, the lives of its pods and what is there at its end are recorded of a real
+control plane (tests/e2e/test_conformance.py, with SPLITTER_REGENERATE=1) and compared on both sides.
+"""
 
 from world.conformance import (
     scripts_api,

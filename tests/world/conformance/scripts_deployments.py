@@ -357,6 +357,7 @@ def deployment_releases_a_replicaset(scene: Scene) -> None:
     scene.until("it to be released", lambda: trace.controller(scene.get("ReplicaSet", name)) == "")
     scene.until("another to be made", lambda: len(sets(scene)) == 2)
     scene.until("both to serve", lambda: len(scene.ready()) == 2)
+    scene.at_rest("Deployment", "web")
     owned = sorted(trace.controller(raw) for raw in sets(scene))
     scene.note("owners", owned)
 

@@ -20,7 +20,7 @@ def deletion_by_cost(scene: Scene) -> None:
     cheap, _, dear = scene.ready()
     scene.merge("Pod", cheap, {"metadata": {"annotations": {COST: "-5"}}})
     scene.merge("Pod", dear, {"metadata": {"annotations": {COST: "5"}}})
-    scene.caught_up()
+    scene.heard()
     scaled_down(scene, 2)
     scene.note("the cheap one went", cheap not in scene.named())
     scaled_down(scene, 1)
@@ -123,6 +123,7 @@ def adoption_beside_another_owner(scene: Scene) -> None:
     config = scene.create(of_kind("ConfigMap", "owner"))
     config |= {"apiVersion": "v1", "kind": "ConfigMap"}
     scene.create(owned_by(pod("bare", scene.template()), config, controller=False))
+    scene.until("it to serve", lambda: scene.ready() == ["bare"])
     scene.replicaset(1)
     owners = scene.get("Pod", "bare")["metadata"]["ownerReferences"]
     scene.note("owners", sorted(each["kind"] for each in owners))

@@ -14,9 +14,7 @@ NOT_YET: dict[str, str] = {
     "preemption": "the scheduler ends no pod for another",
     "replicaset_in_deletion_makes_no_pods": "a ReplicaSet in deletion still makes pods",
     "deletion_of_what_has_no_node_first": "a ReplicaSet ends a bound pod before one without",
-    "adoption_beside_another_owner": "the garbage collector takes an owner that is a ConfigMap for absent",
     "daemonset_adopts_what_it_selects": "there is no DaemonSet controller",
-    "deleted_member_comes_back": "there is no StatefulSet controller",
 }
 
 
