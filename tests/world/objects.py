@@ -112,14 +112,13 @@ class Objects:
     # --- writing ----------------------------------------------------------------------------------
 
     def put(self, path: str, raw: Raw) -> Raw:
-        """Hold an object as it is given, one version on: what a test begins with, or says that happened."""
+        """Hold an object as it is given, with its defaults: what a test begins with, or has happen."""
         ref = ref_of(path)
         old = self.find(ref)
         metadata = {"uid": f"uid-{path}", "creationTimestamp": "2026-01-05T09:00:00Z", "generation": 1}
         named = {"name": ref.name, **({"namespace": ref.namespace} if ref.namespace else {})}
-        return self._keep(
-            ref, old, typed(ref.kind, {**raw, "metadata": {**metadata, **named, **raw["metadata"]}})
-        )
+        held = {**defaulted(ref.kind, raw), "metadata": {**metadata, **named, **raw["metadata"]}}
+        return self._keep(ref, old, typed(ref.kind, held))
 
     def create(
         self,
