@@ -92,11 +92,12 @@ def deletion_in_the_foreground(scene: Scene) -> None:
 
 @script
 def replicaset_in_deletion_makes_no_pods(scene: Scene) -> None:
-    """A pod deleted of a ReplicaSet that is being deleted in the foreground is not replaced."""
+    """A pod deleted of a ReplicaSet that is being deleted itself is not replaced."""
     scene.replicaset(1)
     held = {"metadata": {"finalizers": ["example.com/held"]}}
     scene.merge("ReplicaSet", "web", held)
     scene.delete("ReplicaSet", "web", propagationPolicy="Background")
+    scene.heard()
     (name,) = scene.ready()
     scene.delete("Pod", name)
     scene.gone("Pod", name)

@@ -49,7 +49,9 @@ def deletion_of_what_has_no_node_first(scene: Scene) -> None:
     """A pod without a node is deleted before one that has a node and is not ready, and is gone at once."""
     scene.nodes(1, pods=1)
     scene.create(workload("ReplicaSet", "web", 1, scene.template(image=BROKEN)))
-    scene.until("the first to be bound", lambda: [p["spec"].get("nodeName") for p in scene.pods()] != [None])
+    scene.until(
+        "the first to be bound", lambda: [bool(p["spec"].get("nodeName")) for p in scene.pods()] == [True]
+    )
     bound = scene.named()
     scene.scale("ReplicaSet", "web", 2)
     scene.until("the second to be there", lambda: len(scene.pods()) == 2)

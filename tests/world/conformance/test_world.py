@@ -12,8 +12,6 @@ from world.conformance.scripts import SCRIPTS
 # What the world does not do yet, and why. A script that passes has to leave this table.
 NOT_YET: dict[str, str] = {
     "preemption": "the scheduler ends no pod for another",
-    "replicaset_in_deletion_makes_no_pods": "a ReplicaSet in deletion still makes pods",
-    "deletion_of_what_has_no_node_first": "a ReplicaSet ends a bound pod before one without",
     "daemonset_adopts_what_it_selects": "there is no DaemonSet controller",
 }
 
