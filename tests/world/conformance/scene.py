@@ -17,7 +17,7 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 DEADLINE_S = 90.0  # generous on a busy machine; what is waited for comes within seconds
-_HEARD_S = 1.0
+_NOTICED_S = 1.0
 QUIET_S = 1.5  # how long nothing must happen where nothing may
 
 
@@ -236,9 +236,9 @@ class Scene:
         after = trace.standings(self.past())
         assert after == before, f"something happened to pods: {after[len(before) :]}"
 
-    def heard(self) -> None:
-        """Let scheduler and controllers hear of what was done; they hear of each kind by another watch."""
-        self.ground.elapse(_HEARD_S)
+    def noticed(self) -> None:
+        """Let scheduler and controllers notice what was done: they watch each kind apart."""
+        self.ground.elapse(_NOTICED_S)
 
     def caught_up(self) -> None:
         """Wait until what has been seen is what is there."""

@@ -45,7 +45,7 @@ def taint_no_schedule(scene: Scene) -> None:
     (node,) = scene.nodes(1)
     scene.replicaset(1)
     scene.taint(node, [no_execute("example.com/kept", "NoSchedule")])
-    scene.heard()
+    scene.noticed()
     scene.scale("ReplicaSet", "web", 2)
     scene.until("the second to wait", lambda: unscheduled(scene) == ["Unschedulable"])
     scene.quiet()
@@ -61,7 +61,7 @@ def cordon(scene: Scene) -> None:
     (node,) = scene.nodes(1)
     scene.replicaset(1)
     scene.merge("Node", node, {"spec": {"unschedulable": True}})
-    scene.heard()
+    scene.noticed()
     scene.scale("ReplicaSet", "web", 2)
     scene.until("the second to wait", lambda: unscheduled(scene) == ["Unschedulable"])
     scene.quiet()
@@ -217,7 +217,7 @@ def required_node_affinity(scene: Scene) -> None:
     scene.nodes(1)
     (other,) = scene.nodes(1)
     scene.merge("Node", other, {"metadata": {"labels": {"pool": "spot"}}})
-    scene.heard()
+    scene.noticed()
     for name, how in (
         ("in", {"operator": "In", "values": ["spot"]}),
         ("absent", {"operator": "DoesNotExist"}),

@@ -97,7 +97,7 @@ def replicaset_in_deletion_makes_no_pods(scene: Scene) -> None:
     held = {"metadata": {"finalizers": ["example.com/held"]}}
     scene.merge("ReplicaSet", "web", held)
     scene.delete("ReplicaSet", "web", propagationPolicy="Background")
-    scene.heard()
+    scene.noticed()
     (name,) = scene.ready()
     scene.delete("Pod", name)
     scene.gone("Pod", name)

@@ -20,7 +20,7 @@ def deletion_by_cost(scene: Scene) -> None:
     cheap, _, dear = scene.ready()
     scene.merge("Pod", cheap, {"metadata": {"annotations": {COST: "-5"}}})
     scene.merge("Pod", dear, {"metadata": {"annotations": {COST: "5"}}})
-    scene.heard()
+    scene.noticed()
     scaled_down(scene, 2)
     scene.note("the cheap one went", cheap not in scene.named())
     scaled_down(scene, 1)
