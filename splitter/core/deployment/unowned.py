@@ -58,10 +58,20 @@ def _loose(observed: Observation) -> list[PodView]:
 
 
 def let_go_at(observed: Observation) -> datetime | None:
-    """Return when the pods were let go: as their ReplicaSet says, or as the Split has told it."""
+    """Return when the pods were let go: as their ReplicaSet says, or as the Split has told it.
+
+    Now, while the Split tells of an earlier moment alone, which ended in a hand-over: it is written later.
+    """
     asked = [rs.deleted for rs in observed.going if rs.deleted is not None]
-    begun = [one.at for one in observed.reported.decisions if one.message.startswith(LET_GO)]
-    known = asked or begun[-1:] or [one.since for one in observed.reported.conditions]
+    moments = [
+        one
+        for one in observed.reported.decisions
+        if one.message.startswith(LET_GO) or one.reason == Reason.HANDED_OVER
+    ]
+    if moments and moments[-1].reason == Reason.HANDED_OVER and not asked:
+        return observed.now
+    begun = [one.at for one in moments[-1:]]
+    known = asked or begun or [one.since for one in observed.reported.conditions]
     return min(known, default=None)
 
 
