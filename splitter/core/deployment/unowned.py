@@ -25,7 +25,7 @@ from splitter.core.model import (
 )
 from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
-from splitter.core.split_status import LET_GO, RebalanceState
+from splitter.core.split_status import HANDED_OVER, LET_GO, RebalanceState
 from splitter.core.twins.onboard import current_last, parked
 
 # How long pods may have no owner that acts on them.
@@ -63,12 +63,8 @@ def let_go_at(observed: Observation) -> datetime | None:
     Now, while the Split tells of an earlier moment alone, which ended in a hand-over: it is written later.
     """
     asked = [rs.deleted for rs in observed.going if rs.deleted is not None]
-    moments = [
-        one
-        for one in observed.reported.decisions
-        if one.message.startswith(LET_GO) or one.reason == Reason.HANDED_OVER
-    ]
-    if moments and moments[-1].reason == Reason.HANDED_OVER and not asked:
+    moments = [one for one in observed.reported.decisions if one.message.startswith((LET_GO, HANDED_OVER))]
+    if moments and moments[-1].message.startswith(HANDED_OVER) and not asked:
         return observed.now
     begun = [one.at for one in moments[-1:]]
     known = asked or begun or [one.since for one in observed.reported.conditions]

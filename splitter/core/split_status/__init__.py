@@ -18,6 +18,7 @@ from splitter.core.split_status.values import TEXT_MAX, Kept, Scalar, kept
 
 __all__ = [
     "DECISIONS_MAX",
+    "HANDED_OVER",
     "LET_GO",
     "NODES_MAX",
     "TEXT_MAX",
@@ -40,6 +41,8 @@ __all__ = [
 DECISIONS_MAX = 20
 # How the decision begins that tells when pods were let go: the moment without an owner begins with it.
 LET_GO = "running pods change their owner"
+# And how the one begins with which a take-over has ended.
+HANDED_OVER = "handed over: "
 NODES_MAX = 10
 """So many are named, the most urgent first: a status is read by people, and the pools have the counts."""
 _WRITE_CONFLICTS_MAX, _POLICY_MAX = 10, 40

@@ -20,7 +20,7 @@ from splitter.core.plan import POLL_S, Plan, PlanInput, looked_at_again
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Cause, Decision, decide, losses
 from splitter.core.rebalance.inputs import ends_slowly_in_s, rebalance_input
-from splitter.core.split_status import RebalanceState, ReliefStatus
+from splitter.core.split_status import HANDED_OVER, RebalanceState, ReliefStatus
 from splitter.core.twins import alone, move_limit, relief, replica_moves
 from splitter.core.twins.own_volumes import spared, with_own_volumes
 from splitter.core.twins.rollout import Circumstances, last_available, next_roll, partition_of
@@ -169,7 +169,7 @@ def _handed_over(this: PlanInput, counted: Plan) -> Plan:
     if this.observed.reported.state != State.TAKING_OVER:
         return counted
     message = (
-        f"handed over: {_spec(this, Pool.ON_DEMAND)} replicas on on-demand, {_spec(this, Pool.SPOT)} on spot"
+        f"{HANDED_OVER}{_spec(this, Pool.ON_DEMAND)} replicas on on-demand, {_spec(this, Pool.SPOT)} on spot"
     )
     return replace(counted, notes=(Note(Reason.HANDED_OVER, message), *counted.notes))
 
