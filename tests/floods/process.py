@@ -10,6 +10,7 @@ from leaping import passing
 from splitter.operator import _Operator as OperatorProcess  # what kopf calls
 from splitter.settings import Settings
 from world.api import Api
+from world.process import filled
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments/web"
 
@@ -45,18 +46,8 @@ async def standing_by(
     """Run a process with full caches that does not lead yet; `moves`: how many take-overs at a time."""
     chosen = {} if moves is None else {"max_concurrent_moves": moves}
     settings = Settings(watch_namespaces=namespaces, own_namespace="splitter", leader_election="on", **chosen)
-    operator = OperatorProcess(api, settings, forbidden)
-    for reflector in operator._reflectors:
-        operator._spawn(reflector.run())
-    await operator._fill()
-    try:
+    async with filled(OperatorProcess(api, settings, forbidden)) as operator:
         yield operator
-    finally:
-        operator._tasks.reverse()  # the term first
-        for task in operator._tasks:
-            task.cancel()
-            await asyncio.wait((task,))
-        operator._renderer.close()
 
 
 async def lead(operator: OperatorProcess) -> None:

@@ -10,16 +10,11 @@ from world.cluster import Cluster
 
 
 @asynccontextmanager
-async def splitting(cluster: Cluster, **settings: object) -> AsyncIterator[OperatorProcess]:
-    """Run a process that leads, as one does that takes part in no election."""
-    chosen = {"own_namespace": "splitter", "leader_election": "off", **settings}
-    operator = OperatorProcess(cluster.api, Settings.model_validate(chosen))
+async def filled(operator: OperatorProcess) -> AsyncIterator[OperatorProcess]:
+    """Fill the caches of a process that does not lead yet; what it has begun ends with the block."""
     for reflector in operator._reflectors:
         operator._spawn(reflector.run())
     await operator._fill()
-    operator._cache.find_vanished()
-    operator._spawn(operator._crowded.run())
-    operator._terms = operator._spawn(operator._serve_terms())
     try:
         yield operator
     finally:
@@ -28,5 +23,19 @@ async def splitting(cluster: Cluster, **settings: object) -> AsyncIterator[Opera
             task.cancel()
             await asyncio.wait((task,))
         operator._renderer.close()
+
+
+@asynccontextmanager
+async def splitting(cluster: Cluster, **settings: object) -> AsyncIterator[OperatorProcess]:
+    """Run a process that leads, as one does that takes part in no election."""
+    chosen = {"own_namespace": "splitter", "leader_election": "off", **settings}
+    operator = OperatorProcess(cluster.api, Settings.model_validate(chosen))
+    try:
+        async with filled(operator):
+            operator._cache.find_vanished()
+            operator._spawn(operator._crowded.run())
+            operator._terms = operator._spawn(operator._serve_terms())
+            yield operator
+    finally:
         if operator.failure is not None:
             raise operator.failure
