@@ -1,12 +1,12 @@
 """Every test of this room has a loop whose clock leaps (`leaping`), and no other clock."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 
 import pytest
 
 from leaping import LeapingLoop
+from world import clock
 
 
 def pytest_asyncio_loop_factories(
@@ -20,6 +20,4 @@ def pytest_asyncio_loop_factories(
 @pytest.fixture(autouse=True)
 async def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have whoever asks for the time be told the loop's."""
-    loop = asyncio.get_running_loop()
-    monkeypatch.setattr(time, "monotonic", loop.time)
-    monkeypatch.setattr(time, "clock_gettime", lambda _: loop.time())
+    clock.seconds_of_the_loop(monkeypatch)

@@ -7,15 +7,9 @@ from importlib import import_module
 
 import pytest
 
+from lab.chaos.launcher import ASKING
+
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
-# What of splitter asks for the time of day.
-_ASKING = (
-    "reconciler",
-    "reconciler.watchdog",
-    "reconciler.template_validation",
-    "relief.watch",
-    "kube.lease",
-)
 
 
 def now() -> datetime:
@@ -51,5 +45,5 @@ def seconds_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def instants_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have those parts of splitter that ask for the time of day be answered by the loop."""
-    for module in _ASKING:
-        monkeypatch.setattr(import_module(f"splitter.{module}"), "datetime", _Datetime)
+    for module in ASKING:
+        monkeypatch.setattr(import_module(module), "datetime", _Datetime)
