@@ -64,7 +64,10 @@ class Settings(BaseModel):
         default=60, ge=0, description="The soak of one replica once spot as a whole has proven itself."
     )
     release_s: Seconds | None = Field(
-        default=None, ge=0, description="Doomed replicas go when covered for so long; unset: 60 s or less."
+        default=None,
+        ge=0,
+        description="Doomed replicas go when covered for so long; unset: 60 s or less. Below 6 s "
+        "`kubectl drain`, which asks by name every 5 s, may ask for a StatefulSet's new pod of that name.",
     )
     step_interval_s: Seconds = Field(
         default=60, ge=0, description="At least so long between two steps that lower on-demand."
