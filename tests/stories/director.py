@@ -84,6 +84,8 @@ def _name(body: Raw | None) -> str:
 class Story:
     """A cluster with one workload, splitter, the promises, and what has happened so far."""
 
+    judged_by: ClassVar[type[Judge]] = Judge
+    on_demand_nodes: ClassVar[int] = 2
     open: ClassVar[list["Story"]] = []  # what a test has begun, and its end closes
 
     def __init__(
@@ -96,13 +98,15 @@ class Story:
         workload: Raw | None = None,
         kind: str = DEPLOYMENTS,
         spot_nodes: int = 3,
+        header: str = "",
         timing: Timing | None = None,
         seed: int = 0,
         lag_s: float = 0.02,
         **settings: object,
     ) -> None:
         """`timing`: of pods; `settings`: of the process, if not its own."""
-        self.lines = [f"# {title}", f"# N {replicas}, maxSurge {surge}, maxUnavailable {unavailable}", ""]
+        header = header or f"maxSurge {surge}, maxUnavailable {unavailable}"
+        self.lines = [f"# {title}", f"# N {replicas}, {header}", ""]
         self.loop = LeapingLoop()
         self.settings = settings
         Story.open.append(self)
@@ -131,14 +135,14 @@ class Story:
     async def _begun(self, raw: Raw, seed: int, lag_s: float, timing: Timing, spot_nodes: int) -> None:
         self.cluster = Cluster(seed, lag_s=lag_s, timing=timing)
         self.objects = self.cluster.objects
-        self.cluster.api = Told(self.cluster.api, self._written.append, self._was_refused, self._will_write)
-        for number in range(2):
+        self.cluster.api = Told(self.cluster.api, self._was_written, self._was_refused, self._will_write)
+        for number in range(self.on_demand_nodes):
             self.cluster.add_node(f"od-{number + 1}", {POOL: "on-demand"}, pods=40)
         for number in range(spot_nodes):
             self.add_spot_node(f"spot-{chr(97 + number)}")
         self.objects.create(self.ref.kind, self.ref.namespace, raw, "user")
         self.scene = Scene(self.cluster, self.ref)
-        self.judge = Judge(self.scene)
+        self.judge = self.judged_by(self.scene)
         await self._world.enter_async_context(self.cluster.running())
 
     # --- how it is played -------------------------------------------------------------------------
@@ -203,6 +207,10 @@ class Story:
     def _will_write(self) -> None:
         if not self._written:
             self._before = f"{self.clock}  {self.scene}"
+
+    def _was_written(self, written: Written) -> None:
+        self._written.append(written)
+        self.judge.written(written, self.loop.time())
 
     def _was_refused(self, written: Written, error: ApiError) -> None:
         self._flush()

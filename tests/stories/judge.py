@@ -9,6 +9,7 @@ from collections import deque
 from typing import Final
 
 from stories.scene import Scene, is_rolling, strategy
+from stories.words import Written
 from world.kinds import DEPLOYMENTS, PODS, Raw
 from world.objects import Event
 from world.pods import condition, is_active
@@ -42,6 +43,9 @@ class Judge:
     def world(self, at_s: float) -> None:
         """Allow what follows from what the world does now."""
         self._excused_until_s = at_s + self._excused_s
+
+    def written(self, written: Written, at_s: float) -> None:
+        """Judge a write of splitter's by itself."""
 
     @property
     def floor(self) -> int:
@@ -86,15 +90,15 @@ class Judge:
         if ends and at_s > self._excused_until_s and condition(old, "DisruptionTarget") is None:
             floor = self.floor
             if scene.stays(old) and (left := scene.available()) < floor:
-                self._break(at_s, f"{event.ref.name} ends, {left} available, {floor} promised (promise 1)")
+                self.break_(at_s, f"{event.ref.name} ends, {left} available, {floor} promised (promise 1)")
             serving = sum(map(scene.serves, scene.pods()))
             if scene.serves(old) and serving < floor and "minReadySeconds" not in scene.source["spec"]:
-                self._break(at_s, f"{event.ref.name} ends, {serving} serve, {floor} promised (promise 1)")
+                self.break_(at_s, f"{event.ref.name} ends, {serving} serve, {floor} promised (promise 1)")
         if not old["spec"].get("nodeName") and new["spec"].get("nodeName"):
             ceiling, placed = self.ceiling, scene.bound()
             self.most_placed = max(self.most_placed, placed)
             if ceiling is not None and placed > ceiling and at_s > self._excused_until_s:
-                self._break(at_s, f"{placed} are placed, {ceiling} may be (promise 2)")
+                self.break_(at_s, f"{placed} are placed, {ceiling} may be (promise 2)")
         self.look()
         self._past.append(f"{at_s:.3f} s: {event.ref.name}{' ends' if ends else ''}")
 
@@ -102,5 +106,6 @@ class Judge:
         """Count what there is now."""
         self.least_available = min(self.least_available, self.scene.available())
 
-    def _break(self, at_s: float, what: str) -> None:
+    def break_(self, at_s: float, what: str) -> None:
+        """Note that a promise did not hold."""
         self.broken.append("\n".join((*self._past, f"{at_s:.3f} s: {what}")))

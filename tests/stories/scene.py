@@ -3,10 +3,11 @@
 From the objects of the API server and the machines alone; nothing here asks splitter.
 """
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, PREFIX
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_POOL, PREFIX
 from splitter.core.model import Pool
 from stories.words import Names, images
 from world import clock
@@ -35,8 +36,9 @@ class Scene:
 
     @property
     def replicas(self) -> int:
-        """Return how many replicas its user asks for."""
-        return int(self.source["spec"]["replicas"])
+        """Return how many replicas its user asks for: a StatefulSet that is at 0 has that written on it."""
+        saved = (self.source["metadata"].get("annotations") or {}).get(ANNOTATION_REPLICAS)
+        return int(json.loads(saved)["replicas"] if saved else self.source["spec"]["replicas"])
 
     @property
     def split(self) -> Raw | None:
@@ -179,7 +181,7 @@ class Scene:
         for key in {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}:
             if not key.startswith(PREFIX):
                 continue
-            if key == ANNOTATION_TAKEN_OVER or (
+            if key in {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} or (
                 not asked
                 and metadata.get("annotations", {}).get(key)
                 != (self.source["metadata"].get("annotations") or {}).get(key, "")
