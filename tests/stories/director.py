@@ -392,6 +392,10 @@ class Story:
         """Return the reason word that the Split shows."""
         return str(self.scene.status.get("reason", ""))
 
+    def message(self) -> str:
+        """Return the sentence that the Split shows."""
+        return str(self.scene.status.get("message", ""))
+
     def traces(self) -> list[str]:
         """Name what is left of splitter."""
         return self.run(self._at_once(self.scene.traces))

@@ -332,10 +332,6 @@ class Members(Story):
         """Return state and reason of the Split."""
         return str(self.scene.status.get("state")), self.reason()
 
-    def message(self) -> str:
-        """Return the sentence of the Split."""
-        return str(self.scene.status.get("message"))
-
     def unrest(self) -> list[str]:
         """Name what keeps it from rest: split as its policy says, or its user's own again."""
         conflict = bool(self.scene.status.get("conflict"))
