@@ -139,7 +139,7 @@ class PlacementJudge(Judge):
 
 
 class PlacementStory(Story):
-    """A StatefulSet `db` whose members are on the node `od`, and on `spot-a` and `spot-b`; split at its start.
+    """A StatefulSet `db` whose members are on the node `od`, and on `spot-a` and `spot-b`, split by `begin`.
 
     `at`: members that are elsewhere then; `born`: the pools that they are labelled with, if not those of
     their ordinals ("" without a policy); `nodes`: others of on-demand.
@@ -158,7 +158,7 @@ class PlacementStory(Story):
         at: Mapping[int, str] | None = None,
         born: Mapping[int, str] | None = None,
         nodes: tuple[str, ...] = (),
-        cordoned: tuple[str, ...] = (),
+        labelled: bool = True,
         acts: bool = True,
         tolerant: bool = False,
         start_s: int = START_S,
@@ -170,7 +170,8 @@ class PlacementStory(Story):
         template = raw["spec"]["template"]
         template["metadata"]["annotations"] = {READY_AFTER: f"{start_s - 1}s"}
         if tolerant:
-            template["spec"]["tolerations"] = [{"operator": "Exists", "key": NOTICE["key"]}]
+            keys = NOTICE["key"], "node.kubernetes.io/unschedulable"
+            template["spec"]["tolerations"] = [{"operator": "Exists", "key": key} for key in keys]
         self.base = replicas // 2 + 1
         self._at = {number: self._home(number) for number in range(replicas)} | dict(at or {})
         self._born = {number: self._meant(number) for number in range(replicas)} | dict(born or {})
@@ -192,8 +193,11 @@ class PlacementStory(Story):
         self.run(self._at_once(self.judge.begin))
         self.zero_s = self._until_s
         self.placing.acts = acts
-        if cordoned:
-            self.nodes_are("cordoned", *cordoned)
+        if labelled:
+            self.begin()
+
+    def begin(self) -> None:
+        """Have it split."""
         self.label()
         self.wait(2)
 

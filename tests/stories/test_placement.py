@@ -137,7 +137,9 @@ def test_frozen() -> None:
 def test_a_node_is_left_cordoned(replicas: int, returned_: bool) -> None:
     """Members return beside one on it, unless no majority would be left if it was drained that moment."""
     elsewhere = {1: "od-2"} | dict.fromkeys(range(replicas // 2 + 1, replicas), "od")
-    story = PlacementStory(replicas=replicas, at=elsewhere, nodes=("od-2",), cordoned=("od-2",))
+    story = PlacementStory(replicas=replicas, at=elsewhere, nodes=("od-2",), labelled=False)
+    story.nodes_are("cordoned", "od-2")
+    story.begin()
     story.wait(3500)
     assert story.ends == [], "whoever drains a node has an hour"
     story.wait(3 * 3600)
@@ -150,8 +152,9 @@ def test_a_node_is_left_cordoned(replicas: int, returned_: bool) -> None:
 @pytest.mark.parametrize("rolls", [False, True])
 def test_no_room_is_held_for_weeks(rolls: bool) -> None:
     """A member that is never ready holds up the return, and no spot node is kept for that."""
-    story = PlacementStory(at={4: "od"})
+    story = PlacementStory(at={4: "od"}, labelled=False)
     story.ill(0, 21_600)
+    story.begin()
     if rolls:
         story.set_image("db:2")
     story.wait(120)

@@ -57,7 +57,7 @@ def test_room_that_fits_a_placeholder_only() -> None:
     missing_s = 0
     for _ in range(6 * 60):
         story.wait(60)
-        missing_s += 60 * (story.serving < story.replicas)
+        missing_s += 60 * (story.serving < 5)
     assert 4 <= len(story.ends) <= 16
     assert missing_s < 40 * 60
     assert not story.held(), "room is held for a move that is hours away"
@@ -68,8 +68,9 @@ def test_room_that_fits_a_placeholder_only() -> None:
 
 def test_room_on_spot_that_fits_a_placeholder_only() -> None:
     """A spread constraint keeps the member off: it is not restarted in vain each hour for ever."""
-    story = PlacementStory(at={4: "od"})
+    story = PlacementStory(at={4: "od"}, labelled=False)
     story.keep_off("spot")
+    story.begin()
     story.wait(24 * 3600)
     assert 4 <= len(story.ends) <= 11
     story.wait(3 * 24 * 3600)
@@ -82,8 +83,9 @@ def test_room_on_spot_that_fits_a_placeholder_only() -> None:
 
 def test_a_placeholder_comes_to_a_node_that_goes() -> None:
     """Cordoned for days, and pods tolerate that: others are asked for ever later, and it is no loss."""
-    story = PlacementStory(at={4: "od"}, tolerant=True)
-    story.nodes_are("doomed", "spot-a")
+    story = PlacementStory(at={4: "od"}, tolerant=True, labelled=False)
+    story.nodes_are("cordoned", "spot-a")
+    story.begin()
     story.wait(24 * 3600)
     assert 4 <= story.placeholders <= 12
     assert "lastLoss" not in (story.scene.status.get("rebalance") or {})
@@ -95,8 +97,10 @@ def test_a_placeholder_comes_to_a_node_that_goes() -> None:
 @pytest.mark.parametrize("up", [False, True])
 def test_kubelets_take_no_placeholder(up: bool) -> None:
     """One that has failed is deleted, and the next one asked for ever later."""
-    story = PlacementStory(at={0: "spot-b"} if up else {4: "od"}, born={0: "spot"} if up else {})
+    elsewhere = {0: "spot-b"} if up else {4: "od"}
+    story = PlacementStory(at=elsewhere, born={0: "spot"} if up else {}, labelled=False)
     story.fail_placeholders()
+    story.begin()
     story.wait(24 * 3600)
     assert 4 <= story.placeholders <= 12
     story.recover_placeholders()
@@ -112,7 +116,7 @@ def test_spot_that_goes_every_hour() -> None:
         story.wait(100)
         story.nodes_are("up", "spot-a", "spot-b")
         story.wait(3500)
-    assert 10 <= story.placeholders <= 20
+    assert 10 <= story.placeholders <= 24, "two of them came to nodes in the moment that these went"
     story.wait(26 * 3600)
     assert story.on_spot() == [3, 4]
 
