@@ -48,6 +48,7 @@ class Told(Api):
     ) -> None:
         super().__init__(api.objects, _WHO)
         self.missing |= api.missing
+        self.watch_s = 3600.0  # to begin a watch again is half of what an hour without an event costs
         self._tell, self._refused, self._counts = tell, refused, counts
 
     async def send(

@@ -42,6 +42,7 @@ class Api(Client):
         self.lease_fails_every = 0  # so-manieth request for the Lease times out; 0: none
         self.latency_s: Callable[[], float] = lambda: 0.0  # of each request
         self.lag_s: Callable[[], float] = lambda: 0.0  # of each line of a watch
+        self.watch_s = 0.0  # so long each watch lasts; 0: as long as it asks for
         self.cut_off = False  # every request goes unanswered, and no watch tells anything
         self._about_lease = 0
         self._timeout_s = 10.0
@@ -191,7 +192,10 @@ class Api(Client):
         self._streams.append(entry)
         stop = self.objects.follow(ref.kind, follower)
         ending = loop.call_later(
-            float(query.get("timeoutSeconds", _WATCH_S)), self._end, queue, _bookmarked(query, ref.kind)
+            self.watch_s or float(query.get("timeoutSeconds", _WATCH_S)),
+            self._end,
+            queue,
+            _bookmarked(query, ref.kind),
         )
         try:
             yield self._lines(queue)
