@@ -5,7 +5,7 @@ with its node in a moment), and no member is ended more often within an hour tha
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -177,6 +177,7 @@ class PlacementStory(Story):
         self._born = {number: self._meant(number) for number in range(replicas)} | dict(born or {})
         self._nodes = ("od", *nodes)
         self._refused = 0
+        self.recover_placeholders: Callable[[], None] = lambda: None
         kind = "OrderedReady" if ordered else "Parallel"
         super().__init__(
             title,
@@ -283,7 +284,9 @@ class PlacementStory(Story):
                 self.judge.deadlines[name] = ends
                 said = {TERMINATION_ANNOTATION: clock.stamp(ends)}
                 ref = Ref(NODES, "", name)
-                changed(self.cluster, ref, lambda raw: raw["metadata"].setdefault("annotations", {}).update(said))
+                changed(
+                    self.cluster, ref, lambda raw: raw["metadata"].setdefault("annotations", {}).update(said)
+                )
                 self.loop.call_later(seconds, self._ends, name, ends)
 
         self.happens(f"{' and '.join(names)} will go in {seconds} s", announce)
@@ -383,7 +386,13 @@ class PlacementStory(Story):
             if HELD in (pod["metadata"].get("labels") or {}) and starts and not event.deleted:
                 self.loop.call_later(0.05, self.fail_placeholder)
 
-        self.recover_placeholders = self.objects.follow(PODS, bound)
+        stop = self.objects.follow(PODS, bound)
+
+        def recover() -> None:
+            stop()
+            self.recover_placeholders = lambda: None
+
+        self.recover_placeholders = recover
 
     def fail_placeholder(self) -> None:
         """Have the placeholder that there is fail."""
@@ -405,7 +414,9 @@ class PlacementStory(Story):
         if episode != self._refused:
             return
         wanted = [{"key": POOL, "operator": "In", "values": ["spot"]}]
-        claim = self.objects.put(path_of(_CLAIMS, "", "wanted"), {"metadata": {}, "spec": {"requirements": wanted}})
+        claim = self.objects.put(
+            path_of(_CLAIMS, "", "wanted"), {"metadata": {}, "spec": {"requirements": wanted}}
+        )
         about = {"kind": "NodeClaim", "name": "wanted", "uid": claim["metadata"]["uid"]}
         event = {
             "metadata": {},
@@ -421,16 +432,20 @@ class PlacementStory(Story):
         self.loop.call_later(_TOLD_AGAIN_S, self._tell_refusal, episode)
 
     def _end_refusal(self) -> None:
-        self.objects.forget(path_of(_EVENTS, "default", "wanted"))
+        if self.objects.find(Ref(_EVENTS, "default", "wanted")) is not None:
+            self.objects.forget(path_of(_EVENTS, "default", "wanted"))
 
     def budget(self, least: int | None) -> None:
         """Have a budget keep so many members, or none."""
         path = path_of(BUDGETS, "shop", "mine")
         spec = {"selector": {"matchLabels": {"app": "db"}}, "minAvailable": least}
         if least is None:
-            self.happens("the budget is gone", lambda: self.objects.forget(path))
+            there = self.objects.find(Ref(BUDGETS, "shop", "mine")) is not None
+            self.happens("the budget is gone", lambda: there and self.objects.forget(path))
         else:
-            self.happens(f"a budget keeps {least}", lambda: self.objects.put(path, {"metadata": {}, "spec": spec}))
+            self.happens(
+                f"a budget keeps {least}", lambda: self.objects.put(path, {"metadata": {}, "spec": spec})
+            )
 
     # --- what a test asks ---------------------------------------------------------------------------
 

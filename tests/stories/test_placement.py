@@ -97,7 +97,9 @@ def test_on_demand_without_room() -> None:
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_few(replicas: int) -> None:
     """One or two members are never moved, not even on notice; a loss is made good, and nothing more."""
-    story = PlacementStory(f"{replicas} members, none of them wanted on on-demand", replicas, on_demand_base="0")
+    story = PlacementStory(
+        f"{replicas} members, none of them wanted on on-demand", replicas, on_demand_base="0"
+    )
     story.wait(60)
     story.member_ends(*range(replicas))
     story.wait(60)

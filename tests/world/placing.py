@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from world.admission import Request
-from world.kinds import PLACEMENTS, PODS, Raw, Ref, path_of
+from world.kinds import PLACEMENTS, PODS, Raw, Ref, path_of, ref_of
 from world.objects import Objects
 from world.pods import controller_of
 
 INDEX: Final = "apps.kubernetes.io/pod-index"
 NAME: Final = "splitter-placement"
 _GROUP: Final = "/apis/admissionregistration.k8s.io/v1"
+_PATHS: Final = tuple(
+    path_of(f"{_GROUP}/{kind}", "", NAME)
+    for kind in ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+)
 _KEY: Final = "karpenter.sh/capacity-type"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -29,9 +33,21 @@ class Placing:
         self.acts = True
         self.before: Mapping[int, str] = {}  # pools by ordinals, while there is no Placement
         self._objects = objects
-        for kind in ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"):
-            objects.put(path_of(f"{_GROUP}/{kind}", "", NAME), {"metadata": {}})
+        self.install()
         objects.rules.append(self._place)
+
+    def install(self) -> None:
+        """Have it in force."""
+        self.acts = True
+        for path in _PATHS:
+            self._objects.put(path, {"metadata": {}})
+
+    def remove(self) -> None:
+        """Delete it."""
+        self.acts = False
+        for path in _PATHS:
+            if self._objects.find(ref_of(path)) is not None:
+                self._objects.forget(path)
 
     def _place(self, request: Request) -> Raw | None:
         new = request.new
@@ -40,7 +56,9 @@ class Placing:
         labels = new["metadata"].get("labels") or {}
         if INDEX not in labels or "splitter.io/pool" in labels:
             return None
-        pool = self._pool(request.ref.namespace, (controller_of(new) or {}).get("uid", ""), int(labels[INDEX]))
+        pool = self._pool(
+            request.ref.namespace, (controller_of(new) or {}).get("uid", ""), int(labels[INDEX])
+        )
         if not pool:
             return None
         metadata = {**new["metadata"], "labels": {**labels, "splitter.io/pool": pool}}
