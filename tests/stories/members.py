@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, LABEL_SPLIT
+from splitter.core.model import Pool
 from stories.director import Story
 from stories.judge import Judge
 from stories.scene import Scene
@@ -177,17 +178,21 @@ class Members(Story):
         *,
         ordered: bool = False,
         local_volumes: bool = False,
+        tolerant: bool = False,
         longest_s: int = 30,
         seed: int = 0,
         lag_s: float = 0.02,
     ) -> None:
         kind = "OrderedReady" if ordered else "Parallel"
+        raw = manifest(
+            replicas, ordered=ordered, local_volumes=local_volumes, longest_s=longest_s, mode="twins"
+        )
+        if tolerant:
+            raw["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
         super().__init__(
             title,
             replicas,
-            workload=manifest(
-                replicas, ordered=ordered, local_volumes=local_volumes, longest_s=longest_s, mode="twins"
-            ),
+            workload=raw,
             kind=STATEFUL_SETS,
             spot_nodes=2,
             header=f"{kind}; a pod starts in {START_S} s and stops in {STOP_S} s",
@@ -219,6 +224,27 @@ class Members(Story):
             self.objects.update(self.ref, {**raw, "spec": {**raw["spec"], "replicas": count}}, who)
 
         self.happens(f"{who} sets the source back to {count}", applied)
+
+    def replace(self, replicas: int) -> None:
+        """Run `kubectl replace` with a manifest that knows nothing of splitter."""
+
+        def change(raw: Raw) -> None:
+            raw["metadata"]["labels"] = {"app": "db"}
+            raw["metadata"].pop("annotations", None)
+            raw["spec"]["replicas"] = replicas
+
+        self.happens(f"db is replaced, with {replicas} replicas", self.changed(change))
+
+    def partition(self, number: int) -> None:
+        """Set the partition of the source's updates."""
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": number}}
+        partitioned = self.changed(lambda raw: raw["spec"].update(updateStrategy=strategy))
+        self.happens(f"the partition is {number}", partitioned)
+
+    def delete_twin(self, pool: Pool) -> None:
+        """Delete a twin: its pods go with it."""
+        ref = self.ref._replace(name=f"db-{pool.value}")
+        self.happens(f"{ref.name} is deleted", lambda: self.objects.delete(ref))
 
     def unannotate(self) -> None:
         """Run `kubectl annotate statefulset db splitter.io/replicas-`."""

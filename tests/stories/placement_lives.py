@@ -91,7 +91,7 @@ class Life:
             ("members kept off", lambda: story.keep_off(dice.choice(["od", "spot"]))),
             ("members kept off nothing", story.let_on),
             ("placeholders fail", lambda: self._let_fail()),
-            ("the placeholder fails", story.fail_placeholder),
+            ("the placeholder fails", lambda: story.happens("it fails", story.fail_placeholder)),
             ("a quota", lambda: story.limit_pods(0)),
             ("a budget", lambda: story.budget(story.scene.replicas)),
             ("no answers", lambda: setattr(story.cluster.api, "answers", dice.random() < 0.5)),
