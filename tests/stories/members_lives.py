@@ -76,7 +76,7 @@ class Life:
             ("crash", self._crash),
             ("a quota", lambda: story.limit_pods(story.scene.replicas + dice.choice([0, 1, 99]))),
             ("members end slowly", lambda: story.ends_take(dice.choice([STOP_S, 60, 3600]))),
-            *((f"{pool} deleted", lambda pool=pool: story.delete_twin(pool)) for pool in story.scene.twins),  # type: ignore[misc] # of a lambda
+            *((f"{pool} deleted", lambda pool=pool: story.delete_twin(pool)) for pool in story.scene.twins),
         ]
         if story.scene.split is not None:
             events += [

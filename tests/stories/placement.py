@@ -4,7 +4,6 @@ No eviction leaves half of the members ready or fewer, each is of a member that 
 with its node in a moment), and no member is ended more often within an hour than docs/limits.md says.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +22,7 @@ from world.cluster import POOL
 from world.controllers.kubelet import READY_AFTER, Timing
 from world.controllers.replica_set import is_available
 from world.controllers.stateful_set import ordinal
-from world.kinds import BUDGETS, NODES, PODS, PRIORITIES, STATEFUL_SETS, Raw, Ref, path_of
+from world.kinds import BUDGETS, NODES, PODS, PRIORITIES, STATEFUL_SETS, Raw, Ref, path_of, ref_of
 from world.objects import Event
 from world.placing import Placing
 from world.pods import is_active
@@ -166,7 +165,9 @@ class PlacementStory(Story):
         seed: int = 0,
         **annotations: str,
     ) -> None:
-        raw = manifest(replicas, ordered=ordered, longest_s=max(30, end_s), **annotations)
+        raw = manifest(replicas, ordered=ordered, longest_s=max(30, end_s))
+        said = {f"splitter.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+        raw["metadata"]["annotations"] = said
         template = raw["spec"]["template"]
         template["metadata"]["annotations"] = {READY_AFTER: f"{start_s - 1}s"}
         if tolerant:
@@ -282,11 +283,7 @@ class PlacementStory(Story):
             for name in names:
                 self._become("doomed", name)
                 self.judge.deadlines[name] = ends
-                said = {TERMINATION_ANNOTATION: clock.stamp(ends)}
-                ref = Ref(NODES, "", name)
-                changed(
-                    self.cluster, ref, lambda raw: raw["metadata"].setdefault("annotations", {}).update(said)
-                )
+                changed(self.cluster, Ref(NODES, "", name), _ending(ends))
                 self.loop.call_later(seconds, self._ends, name, ends)
 
         self.happens(f"{' and '.join(names)} will go in {seconds} s", announce)
@@ -433,16 +430,19 @@ class PlacementStory(Story):
         self.loop.call_later(_TOLD_AGAIN_S, self._tell_refusal, episode)
 
     def _end_refusal(self) -> None:
-        if self.objects.find(Ref(_EVENTS, "default", "wanted")) is not None:
-            self.objects.forget(path_of(_EVENTS, "default", "wanted"))
+        self.forget(path_of(_EVENTS, "default", "wanted"))
+
+    def forget(self, path: str) -> None:
+        """Remove what is there."""
+        if self.objects.find(ref_of(path)) is not None:
+            self.objects.forget(path)
 
     def budget(self, least: int | None) -> None:
         """Have a budget keep so many members, or none."""
         path = path_of(BUDGETS, "shop", "mine")
         spec = {"selector": {"matchLabels": {"app": "db"}}, "minAvailable": least}
         if least is None:
-            there = self.objects.find(Ref(BUDGETS, "shop", "mine")) is not None
-            self.happens("the budget is gone", lambda: there and self.objects.forget(path))
+            self.happens("the budget is gone", lambda: self.forget(path))
         else:
             self.happens(
                 f"a budget keeps {least}", lambda: self.objects.put(path, {"metadata": {}, "spec": spec})
@@ -500,3 +500,12 @@ class PlacementStory(Story):
         return self.serving == self.scene.replicas and self.on_spot() == [
             *range(self.scene.replicas // 2 + 1, self.scene.replicas)
         ]
+
+
+def _ending(ends: datetime) -> Callable[[Raw], None]:
+    """Return what says on a node when it goes."""
+
+    def change(raw: Raw) -> None:
+        raw["metadata"].setdefault("annotations", {})[TERMINATION_ANNOTATION] = clock.stamp(ends)
+
+    return change

@@ -74,7 +74,7 @@ class Life:
         there = story.objects.find(Ref(NODES, "", node)) is not None
         always: list[tuple[str, Callable[[], object]]] = [
             (f"{node} is up", lambda: story.nodes_are("up", node)),
-            ("another spot node", lambda: self._add_spot()),
+            ("another spot node", self._add_spot),
             ("scaled", lambda: story.scale(dice.randint(1, 7))),
             ("scaled to 0 and up", self._scale_to_0),
             ("room on od", lambda: self._has("od", dice.choice([0, 1, 2, 3, 99]))),
@@ -85,12 +85,12 @@ class Life:
             ("freeze", lambda: story.annotate(freeze=dice.choice(["true", None]))),
             ("blocked", lambda: story.refused(by_karpenter=True)),
             ("policy gone", lambda: setattr(story.placing, "acts", False)),
-            ("policy seen to be gone", lambda: story.placing.remove()),
-            ("policy back", lambda: story.placing.install()),
+            ("policy seen to be gone", story.placing.remove),
+            ("policy back", story.placing.install),
             ("od cordoned", lambda: story.nodes_are(dice.choice(["cordoned", "up"]), "od")),
             ("members kept off", lambda: story.keep_off(dice.choice(["od", "spot"]))),
             ("members kept off nothing", story.let_on),
-            ("placeholders fail", lambda: self._let_fail()),
+            ("placeholders fail", self._let_fail),
             ("the placeholder fails", lambda: story.happens("it fails", story.fail_placeholder)),
             ("a quota", lambda: story.limit_pods(0)),
             ("a budget", lambda: story.budget(story.scene.replicas)),
@@ -113,8 +113,8 @@ class Life:
             *(
                 (f"{node} is {how}", lambda how=how: story.nodes_are(how, node))
                 for how in ("doomed", "leaving")
-            ),  # type: ignore[misc] # of a lambda
-            *((f"{node} is {how}", lambda how=how: story.nodes_are(how, node)) for how in ("silent", "gone")),  # type: ignore[misc]
+            ),
+            *((f"{node} is {how}", lambda how=how: story.nodes_are(how, node)) for how in ("silent", "gone")),
             ("cordoned", lambda: story.nodes_are("cordoned", node)),
             ("drained", lambda: self._drain(node, on_it)),
             ("noticed", lambda: story.notice(dice.choice([30, 120, 900]), node)),

@@ -43,6 +43,7 @@ class Api(Client):
         self.latency_s: Callable[[], float] = lambda: 0.0  # of each request
         self.lag_s: Callable[[], float] = lambda: 0.0  # of each line of a watch
         self.watch_s = 0.0  # so long each watch lasts; 0: as long as it asks for
+        self.answers = True  # else it does what it is asked to, and no answer comes
         self.cut_off = False  # every request goes unanswered, and no watch tells anything
         self._about_lease = 0
         self._timeout_s = 10.0
@@ -131,6 +132,8 @@ class Api(Client):
         write = Write(self.objects, ref, path.part, query, self.user)
         # What is read of an answer is the reader's own.
         answer: Raw = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
+        if not self.answers:
+            raise ApiError(0, "NoAnswer", "timed out")
         return answer
 
     async def _takes_time(self, is_about_lease: bool, timeout_s: float) -> None:

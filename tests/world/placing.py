@@ -4,13 +4,15 @@ Source: manifests/admission/placement.yaml, for nodes that are labelled as Karpe
 is tried on a real API server (tests/e2e/test_placement.py).
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from world.admission import Request
 from world.kinds import PLACEMENTS, PODS, Raw, Ref, path_of, ref_of
 from world.objects import Objects
 from world.pods import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 INDEX: Final = "apps.kubernetes.io/pod-index"
 NAME: Final = "splitter-placement"
