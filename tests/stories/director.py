@@ -1,344 +1,445 @@
-"""Plays a story: lets the world act, then everybody else in the fixed order until nothing changes.
+"""Plays a story: a workload in a world, a process of splitter's, a judge, and what has happened so far.
 
-`Story` is what a test writes; its lines become the golden file.
+`Story` is what a test writes; its lines become the golden file. Between two words of it no time passes, but
+for a moment in which everything answers; `wait` lets time pass.
 """
 
-from splitter.core.actions import (
-    Action,
-    AdoptPods,
-    ApplyTwin,
-    CreatePlaceholder,
-    DeletePlaceholder,
-    DeletePod,
-    DeleteReplicaSet,
-    DeleteSplit,
-    DeleteTwin,
-    DeleteUnboundPod,
-    DeleteVanishedPod,
-    EnsureSplit,
-    EvictPod,
-    KeepRevision,
-    LabelPod,
-    OrphanPods,
-    Park,
-    PauseTwin,
-    PlaceOrdinals,
-    Reattach,
-    ReleaseSource,
-    RestoreTemplate,
-    RetryPods,
-    SaveReplicas,
-    Scale,
-    SetBudget,
-    SetDeletionCost,
-    SetOwnershipMark,
-    SetPaused,
-    ShowReplicas,
-    StripOwnershipMark,
-)
-from splitter.core.model import Pool
-from splitter.core.plan import Plan, Rules
-from splitter.plugin.core.action_messages import describe
-from stories.cluster import Cluster, Deployment, ReplicaSet
-from stories.controllers import actors, next_due
-from stories.kubelets import fall_ill
-from stories.promises import CONTROLLER, Promises, check_action
-from stories.reconciles import Splitter
+import copy
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack
+from typing import ClassVar, Final, TypeVar
 
-TURNS_MAX = 2_000  # at one instant; more is a livelock
+from leaping import LeapingLoop, passing
+from splitter.kube.client import ApiError
+from splitter.kube.paths import ResourcePath
+from stories.judge import BrokenPromiseError, Judge
+from stories.scene import Scene
+from stories.words import Written, said
+from world.admission import Request, Rule
+from world.api import Api
+from world.cluster import POOL, Cluster
+from world.controllers.kubelet import Timing
+from world.kinds import DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, Raw, Ref, path_of
+from world.process import splitting
+from world.workloads import changed, deployment
+
+Answer = TypeVar("Answer")
+Thing = TypeVar("Thing")
+
+LABEL, PREFIX = "splitter.io/split", "splitter.io/"
+NOTICE: Final = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
+_BEGINS_S: Final = 60.0
+_ANSWERS_S: Final = 0.9  # so long everything has to answer what a story says, within its second
+_VERBS: Final = {"DELETE": "delete", "POST": "create"}
+_LOGGER: Final = logging.getLogger("splitter.reconciler")
+_WHO: Final = "splitter"
 
 
-class NeverSettlesError(AssertionError):
-    """Splitter and the controllers answer each other without end."""
+class Told(Api):
+    """The world's API server, which tells of each write of splitter's that is no report."""
+
+    def __init__(
+        self,
+        api: Api,
+        tell: Callable[[Written], None],
+        refused: Callable[[Written, ApiError], None],
+        counts: Callable[[], None],
+    ) -> None:
+        super().__init__(api.objects, _WHO)
+        self.missing |= api.missing
+        self._tell, self._refused, self._counts = tell, refused, counts
+
+    async def send(
+        self,
+        method: str,
+        path: ResourcePath,
+        body: Raw | None = None,
+        *,
+        patch: str = "",
+        query: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Raw:
+        """Answer one request."""
+        ref = Ref(f"{path.api}/{path.plural}", path.namespace, path.name or _name(body))
+        is_report = path.part == "status" or ref.kind in {EVENTS, LEASES} or "reviews" in path.plural
+        if method == "GET" or is_report or "dryRun" in (query or {}):
+            return await super().send(method, path, body, patch=patch, query=query, timeout_s=timeout_s)
+        self._counts()
+        old = self.objects.find(ref)
+        verb = "evict" if path.part == "eviction" else _VERBS.get(method, "" if old else "create")
+        try:
+            answer = await super().send(method, path, body, patch=patch, query=query, timeout_s=timeout_s)
+        except ApiError as error:
+            self._refused(Written(verb, ref, old, body if verb == "create" else None), error)
+            raise
+        self._tell(Written(verb, ref, old, answer))
+        return answer
+
+
+def _name(body: Raw | None) -> str:
+    return str(((body or {}).get("metadata") or {}).get("name", ""))
 
 
 class Story:
     """A cluster with one workload, splitter, the promises, and what has happened so far."""
 
+    open: ClassVar[list["Story"]] = []  # what a test has begun, and its end closes
+
     def __init__(
-        self, title: str, replicas: int = 10, surge: int = 3, unavailable: int = 2, *, spot_nodes: int = 3
+        self,
+        title: str,
+        replicas: int = 10,
+        surge: int = 3,
+        unavailable: int = 2,
+        *,
+        workload: Raw | None = None,
+        kind: str = DEPLOYMENTS,
+        spot_nodes: int = 3,
+        timing: Timing | None = None,
+        seed: int = 0,
+        lag_s: float = 0.02,
+        **settings: object,
     ) -> None:
-        self.cluster = Cluster(replicas, surge, unavailable)
-        self.promises = Promises(self.cluster)
-        self.splitter = Splitter(self.cluster, Rules())
-        self.splitter.judge = lambda action: check_action(self.cluster, action)
+        """`timing`: of pods; `settings`: of the process, if not its own."""
         self.lines = [f"# {title}", f"# N {replicas}, maxSurge {surge}, maxUnavailable {unavailable}", ""]
-        self._held = ""
-        for number in range(2):
-            self.cluster.add_node(f"od-{number + 1}", spot=False, slots=40)
-        for number in range(spot_nodes):
-            self.cluster.add_node(f"spot-{chr(97 + number)}", spot=True, slots=10)
-        self._settle()
-        self.wait(60)
-        self.promises.least_available = self.promises.most_placed = replicas
-
-    # What a test says.
-
-    def happens(self, text: str) -> None:
-        """Write down what the world has just done, and let everybody answer."""
-        with self.promises.world():
-            pass
-        self.lines.append(f"{self.clock}  {text}")
-        self._settle()
-
-    def wait(self, seconds: int) -> None:
-        """Let time pass."""
-        end = self.cluster.now + seconds
-        while (at := self._next()) is not None and at <= end:
-            self.cluster.now = at
-            self._settle()
-        self.cluster.now = end
-        self._settle()
-
-    def label(self, **annotations: str) -> None:
-        """Annotate and label the source."""
-        self.cluster.annotate(**annotations)
-        self.cluster.label(on=True)
-        words = " ".join(f"{key.replace('_', '-')}={text}" for key, text in annotations.items())
-        self.happens(f"web is labelled{', ' if words else ''}{words}")
-
-    def unlabel(self) -> None:
-        """Take the label away."""
-        self.cluster.label(on=False)
-        self.happens("the label is removed")
-
-    def annotate(self, **annotations: str | None) -> None:
-        """Annotate the source."""
-        self.cluster.annotate(**annotations)
-        words = " ".join(
-            f"{key.replace('_', '-')}{'-' if text is None else f'={text}'}"
-            for key, text in annotations.items()
+        self.loop = LeapingLoop()
+        self.settings = settings
+        Story.open.append(self)
+        strategy = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
+        }
+        raw = workload or deployment(replicas, strategy=strategy)
+        self.ref = Ref(kind, "shop", raw["metadata"]["name"])
+        self._until_s = 0.0
+        self._written: list[Written] = []
+        self._before = self._held = ""
+        self._world = AsyncExitStack()
+        self._process = AsyncExitStack()
+        self.run(
+            self._begun(raw, seed, lag_s, timing or Timing(start_s=1.0, ready_s=4.0, end_s=2.0), spot_nodes)
         )
-        self.happens(f"web is annotated, {words}")
+        self._log = _Decisions(self._decided)
+        _LOGGER.addHandler(self._log)
+        _LOGGER.setLevel(logging.DEBUG)
+        _LOGGER.propagate = False
+        self.start()
+        self._wait_until(_BEGINS_S)
+        self.run(self._at_once(self.judge.begin))
 
-    def create_anew(self, *, labelled: bool) -> None:
-        """Delete the source without what it owns, and apply its manifest again."""
-        self.cluster.create_anew(labelled=labelled)
-        how = "with" if labelled else "without"
-        self.happens(f"web is deleted with --cascade=orphan and created again {how} its label")
+    async def _begun(self, raw: Raw, seed: int, lag_s: float, timing: Timing, spot_nodes: int) -> None:
+        self.cluster = Cluster(seed, lag_s=lag_s, timing=timing)
+        self.objects = self.cluster.objects
+        self.cluster.api = Told(self.cluster.api, self._written.append, self._was_refused, self._will_write)
+        for number in range(2):
+            self.cluster.add_node(f"od-{number + 1}", {POOL: "on-demand"}, pods=40)
+        for number in range(spot_nodes):
+            self.add_spot_node(f"spot-{chr(97 + number)}")
+        self.objects.create(self.ref.kind, self.ref.namespace, raw, "user")
+        self.scene = Scene(self.cluster, self.ref)
+        self.judge = Judge(self.scene)
+        await self._world.enter_async_context(self.cluster.running())
 
-    def reason(self) -> str:
-        """Return the reason word that the Split shows."""
-        return str(self.cluster.split.status["reason"]) if self.cluster.split is not None else ""
+    # --- how it is played -------------------------------------------------------------------------
 
-    def available(self) -> int:
-        """Count the pods that answer and are to stay."""
-        return sum(self.cluster.available(pod) for pod in self.cluster.pods.values())
+    def run(self, action: Coroutine[object, object, Answer]) -> Answer:
+        """Have something done in the world."""
+        return self.loop.run_until_complete(action)
 
-    def scale(self, replicas: int) -> None:
-        """Run `kubectl scale`."""
-        was = self.cluster.source.replicas
-        self.cluster.change_spec(self.cluster.source, replicas=replicas)
-        self.happens(f"web is scaled {was} -> {replicas}")
+    async def _at_once(self, act: Callable[[], Answer]) -> Answer:
+        return act()
 
-    def set_image(self, template: str) -> None:
-        """Run `kubectl set image`."""
-        self.cluster.change_spec(self.cluster.source, template=template)
-        self.happens(f"web gets the image of {template}")
+    def start(self) -> None:
+        """Start the process of splitter."""
+        self.run(self._process.enter_async_context(splitting(self.cluster, **self.settings)))
 
-    def resume(self) -> None:
-        """Run `kubectl rollout resume`, which nobody should."""
-        self.cluster.unpause()
-        self.happens("somebody runs kubectl rollout resume")
+    def stop(self) -> None:
+        """End the process of splitter."""
+        self.run(self._process.aclose())
 
-    def notice(self, *names: str) -> None:
-        """Announce that nodes go."""
-        for name in names:
-            self.cluster.notice(name)
-        pods = sum(1 for pod in self.cluster.pods.values() if pod.active and pod.node in names)
-        self.happens(f"{' and '.join(names)} get an interruption notice; {pods} pods will be lost")
+    def close(self) -> None:
+        """End the world. Raises what has failed in it."""
+        Story.open.remove(self)
+        _LOGGER.removeHandler(self._log)
+        _LOGGER.setLevel(logging.NOTSET)
+        _LOGGER.propagate = True
+        try:
+            self.stop()
+            self.run(self._world.aclose())
+        finally:
+            self.loop.close()
+        assert not self._log.faults, self._log.faults[0]
+        if self.judge.broken:
+            raise BrokenPromiseError(self.judge.broken[0])
 
-    def drain(self, *names: str) -> None:
-        """Evict all pods of nodes."""
-        pods = [pod for pod in self.cluster.pods.values() if pod.active and pod.node in names]
-        for pod in pods:
-            self.cluster.terminate(pod)
-        self.happens(f"{len(pods)} pods of {' and '.join(names)} are evicted")
+    def act(self, act: Callable[[], object]) -> None:
+        """Let the world do what it likes, at this moment."""
 
-    def vanish(self, *names: str) -> None:
-        """Take nodes away."""
-        pods = sum(1 for pod in self.cluster.pods.values() if pod.active and pod.node in names)
-        for name in names:
-            self.cluster.vanish(name)
-        self.happens(f"{' and '.join(names)} are gone, with {pods} pods")
+        async def acts() -> None:
+            self.judge.world(self.loop.time())
+            act()
+            self.judge.look()
 
-    def add_spot(self, *names: str) -> None:
-        """Bring spot nodes."""
-        for name in names:
-            self.cluster.add_node(name, spot=True, slots=10)
-        self.happens(f"{' and '.join(names)} come")
+        self.run(acts())
 
-    def limit_pods(self, quota: int | None) -> None:
-        """Change the quota of the namespace."""
-        self.cluster.quota = quota
-        self.happens(f"a quota allows {quota} pods" if quota is not None else "the quota is taken away")
+    def happens(self, text: str, act: Callable[[], object] = lambda: None) -> None:
+        """Let the world do something, write it down, and let everything answer."""
+        self._flush()
+        self.lines.append(f"{self.clock}  {text}")
+        self.act(act)
+        self.run(passing(_ANSWERS_S))
 
-    def refuse_writes(self, seconds: int) -> None:
-        """Have the API server refuse what splitter writes, for a while."""
-        self.splitter.refused_until = self.cluster.now + seconds
-        self.happens(f"the API server refuses splitter's writes for {seconds} s")
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self._wait_until(self._until_s + seconds)
 
-    def registry(self, *, answers: bool) -> None:
-        """Take the registry of images away, or bring it back."""
-        self.cluster.registry_answers = answers
-        self.happens(f"the registry {'answers again' if answers else 'does not answer any more'}")
+    def _wait_until(self, until_s: float) -> None:
+        self._until_s = until_s
+        if (left_s := until_s - self.loop.time()) > 0:
+            self.run(passing(left_s))
+        self._until_s = max(until_s, self.loop.time())
 
-    def claim(self, *, there: bool) -> None:
-        """Take away the volume claim that the pods name, or make it again."""
-        self.cluster.claim_is_there = there
-        self.happens(f"somebody {'makes' if there else 'deletes'} the claim that the pods name")
+    def _will_write(self) -> None:
+        if not self._written:
+            self._before = f"{self.clock}  {self.scene}"
 
-    def taint_spot(self, taint: str) -> None:
-        """Taint all spot nodes, or take the taint away."""
-        self.cluster.spot_taint = taint
-        self.happens(f"all spot nodes get the taint {taint}" if taint else "the taint is taken away")
+    def _was_refused(self, written: Written, error: ApiError) -> None:
+        self._flush()
+        self.lines.append(
+            f"       {'lost a race at' if error.status == 409 else 'refused'}: {said([written])}"
+        )
 
-    # How it is played.
+    def _flush(self) -> None:
+        if self._written:
+            self.lines += [self._before, f"    -> {self.scene.names.of(said(self._written))}"]
+            self._written.clear()
 
-    def _next(self) -> int | None:
-        due = next_due(self.cluster)
-        if self.splitter.wake_at is not None and self.splitter.wake_at > self.cluster.now:
-            due.append(self.splitter.wake_at)
-        return min(due, default=None)
-
-    def _settle(self) -> None:
-        for _ in range(TURNS_MAX):
-            changed = False
-            for act in actors(self.cluster):
-                with self.promises.step(CONTROLLER):
-                    changed = act() or changed
-            if fall_ill(self.cluster):
-                self.promises.happened()
-                changed = True
-            if not changed and not self._reconcile():
-                return
-        raise NeverSettlesError("\n".join(self.lines[-12:]))
-
-    def _reconcile(self) -> bool:
-        if "splitter.io/split" not in self.cluster.source.labels and self.cluster.split is None:
-            return False
-        counts = self.counts()
-        self.promises.look()
-        result = self.splitter.begin()
-        done: list[Action] = []
-        while self.splitter.pending:
-            action = self.splitter.pending[0]
-            with self.promises.step(f"{self.clock} {_said(action)}"):
-                if not self.splitter.write_next():
-                    refused = self.cluster.now < self.splitter.refused_until
-                    self.lines.append(f"       {'refused' if refused else 'lost a race at'}: {_said(action)}")
-                    break
-            done.append(action)
-        self._tell(counts, result, done)
-        return bool(done)
-
-    def _tell(self, counts: str, planned: Plan, done: list[Action]) -> None:
-        verdict = f"{planned.verdict.message} ({planned.verdict.reason})"
-        reasons = f"{planned.state} {planned.verdict.reason}"
-        if done:
-            self.lines.append(f"{self.clock}  {counts}")
-            self.lines.append(f"    -> {_grouped(done)}")
-            # The counts stand in the line above already.
-            why = planned.verdict.message
-            why = why.partition(": ")[2] if why.startswith("scale ") else why
-            self.lines.append(f"       {why}{' ' if why else ''}({planned.verdict.reason})")
-        elif reasons != self._held:
-            self.lines.append(f"{self.clock}  {counts}")
-            self.lines.append(f"       {planned.state}: {verdict}")
-        self._held = reasons
+    def _decided(self, state: str, reason: str, because: str) -> None:
+        wrote, now = bool(self._written), f"{state} {reason}"
+        self._flush()
+        because = self.scene.names.of(because)
+        if wrote:
+            self.lines.append(f"       {because}{' ' if because else ''}({reason})")
+        elif now != self._held:
+            self.lines += [f"{self.clock}  {self.scene}", f"       {state}: {because} ({reason})"]
+        self._held = now
 
     @property
     def clock(self) -> str:
         """Return the time since the label, minutes and seconds."""
-        at = self.cluster.now - 60
+        at = int(self.loop.time() - _BEGINS_S + 0.001)
         return f"{at // 60:02}:{at % 60:02}"
 
-    def counts(self) -> str:
-        """Say who holds how many: spec/available."""
-        cluster = self.cluster
-        words = [self._deployment(cluster.source, "source")] if cluster.owned_by(cluster.source) else []
-        words += [self._replica_set(rs) for rs in cluster.released() if rs.spec or rs.status_replicas]
-        if orphans := cluster.orphans():
-            words.append(f"no owner {len(orphans)}/{sum(map(cluster.available, orphans))}")
-        words += [self._deployment(cluster.twins[pool], pool.value) for pool in Pool if pool in cluster.twins]
-        return "  ".join(words) or "nothing runs"
+    # --- what a test says ---------------------------------------------------------------------------
 
-    def _replica_set(self, rs: ReplicaSet) -> str:
-        available = sum(self.cluster.available(pod) for pod in self.cluster.pods_of(rs))
-        return f"parked {rs.name} {rs.spec}/{available}{self._doomed([rs])}"
+    def changed(self, change: Callable[[Raw], None], ref: Ref | None = None) -> Callable[[], object]:
+        """Return how a user writes an object: the workload, unless another is named."""
+        return lambda: changed(self.cluster, ref or self.ref, change)
 
-    def _deployment(self, deployment: Deployment, name: str) -> str:
-        owned = self.cluster.owned_by(deployment)
-        available = sum(self.cluster.available(pod) for rs in owned for pod in self.cluster.pods_of(rs))
-        return f"{name} {deployment.replicas}/{available}{self._doomed(owned)}"
+    def label(self, **annotations: str) -> None:
+        """Annotate and label the source."""
 
-    def _doomed(self, sets: list[ReplicaSet]) -> str:
-        pods = [pod for rs in sets for pod in self.cluster.pods_of(rs)]
-        doomed = sum(1 for pod in pods if self.cluster.serves(pod) and not self.cluster.available(pod))
-        return f" +{doomed} doomed" if doomed else ""
+        def change(raw: Raw) -> None:
+            _annotate(raw, annotations)
+            raw["metadata"].setdefault("labels", {})[LABEL] = "enabled"
+
+        name, words = self.ref.name, _in_words(annotations)
+        self.happens(f"{name} is labelled{', ' if words else ''}{words}", self.changed(change))
+
+    def unlabel(self) -> None:
+        """Take the label away."""
+        self.happens("the label is removed", self.changed(lambda raw: raw["metadata"]["labels"].pop(LABEL)))
+
+    def annotate(self, **annotations: str | None) -> None:
+        """Annotate the source."""
+        text = f"{self.ref.name} is annotated, {_in_words(annotations)}"
+        self.happens(text, self.changed(lambda raw: _annotate(raw, annotations)))
+
+    def scale(self, replicas: int) -> None:
+        """Run `kubectl scale`."""
+        text = f"{self.ref.name} is scaled {self.scene.replicas} -> {replicas}"
+        self.happens(text, self.changed(lambda raw: raw["spec"].update(replicas=replicas)))
+
+    def set_image(self, image: str) -> None:
+        """Run `kubectl set image`."""
+        self.happens(f"{self.ref.name} gets the image {image}", self.changed(_with_image(image)))
+
+    def resume(self) -> None:
+        """Run `kubectl rollout resume`, which nobody should."""
+        resumed = self.changed(lambda raw: raw["spec"].pop("paused"))
+        self.happens("somebody runs kubectl rollout resume", resumed)
+
+    def edit_twin(self, pool: str, image: str) -> Callable[[], object]:
+        """Return how a twin is given an image by hand."""
+        return self.changed(_with_image(image), self.ref._replace(name=f"{self.ref.name}-{pool}"))
+
+    def create_anew(self, *, labelled: bool) -> None:
+        """Delete the source without what it owns, and apply its manifest again."""
+        manifest = copy.deepcopy(self.scene.source)
+        metadata = manifest["metadata"]
+        manifest["spec"].pop("paused", None)
+        asked = {
+            key: text for key, text in (metadata.get("annotations") or {}).items() if "taken-over" not in key
+        }
+        labels = {key: text for key, text in metadata.get("labels", {}).items() if labelled or key != LABEL}
+        manifest = {
+            "metadata": {"name": metadata["name"], "labels": labels, "annotations": asked},
+            "spec": manifest["spec"],
+        }
+        how = "with" if labelled else "without"
+        text = f"{self.ref.name} is deleted with --cascade=orphan and created again {how} its label"
+        self.happens(text, lambda: self.objects.delete(self.ref, {"propagationPolicy": "Orphan"}))
+        self.happens("it is there again", lambda: self.objects.create(*self.ref[:2], manifest, "user"))
+
+    def notice(self, *names: str) -> None:
+        """Announce that nodes go."""
+
+        def announced() -> None:
+            self.scene.doomed.update(names)
+            for name in names:
+                self.cluster.taint(name, [NOTICE])
+
+        pods = len(self.scene.on(*names))
+        self.happens(f"{' and '.join(names)} get an interruption notice; {pods} pods will be lost", announced)
+
+    def cordon(self, *names: str, until: bool = True) -> Callable[[], object]:
+        """Return how nodes are cordoned, or uncordoned."""
+
+        def cordoned() -> None:
+            (self.scene.doomed.update if until else self.scene.doomed.difference_update)(names)
+            for name in names:
+                changed(
+                    self.cluster, Ref(NODES, "", name), lambda raw: raw["spec"].update(unschedulable=until)
+                )
+
+        return cordoned
+
+    def evict(self, *names: str) -> None:
+        """Evict all pods of nodes, whatever budgets say."""
+        pods = self.scene.on(*names)
+        ends = _each(self.objects.delete, [Ref(PODS, "shop", pod["metadata"]["name"]) for pod in pods])
+        self.happens(f"{len(pods)} pods of {' and '.join(names)} are evicted", ends)
+
+    def vanish(self, *names: str) -> None:
+        """Take nodes away."""
+        pods = len(self.scene.on(*names))
+        gone = _each(self.cluster.vanish, names)
+        self.happens(f"{' and '.join(names)} are gone, with {pods} pods", gone)
+
+    def silence(self, *names: str) -> None:
+        """Have machines fall silent."""
+        self.happens(f"{' and '.join(names)} fall silent", _each(self.cluster.silence, names))
+
+    def add_spot(self, *names: str) -> None:
+        """Bring spot nodes."""
+        self.happens(f"{' and '.join(names)} come", _each(self.add_spot_node, names))
+
+    def add_spot_node(self, name: str, pods: int = 10) -> None:
+        """Have a spot node with room for so many pods join."""
+        self.cluster.add_node(name, {POOL: "spot"}, pods=pods)
+
+    def room(self, **pods: int) -> Callable[[], object]:
+        """Return how nodes come to have room for so many pods; underscores stand for dashes."""
+
+        def given() -> None:
+            for name, count in pods.items():
+                ref = Ref(NODES, "", name.replace("_", "-"))
+                node = copy.deepcopy(self.objects.get(ref))
+                node["status"]["allocatable"]["pods"] = str(count)
+                self.objects.update(ref, node, part="status")
+
+        return given
+
+    def limit_pods(self, quota: int | None) -> None:
+        """Change the quota of the namespace."""
+        if quota is None:
+            path = path_of("/api/v1/resourcequotas", "shop", "small")
+            self.happens("the quota is taken away", lambda: self.objects.forget(path))
+        else:
+            self.happens(f"a quota allows {quota} pods", lambda: self.cluster.quota("pods", quota))
+
+    def refuse(self, rule: Rule) -> None:
+        """Have a policy from now on."""
+        self.objects.rules.append(rule)
+
+    def refuse_writes(self, seconds: float) -> None:
+        """Have the API server refuse what splitter writes, for a while."""
+        until_s = self.loop.time() + seconds
+
+        def rule(request: Request) -> None:
+            if request.user == _WHO and self.loop.time() < until_s:
+                raise ApiError(500, "InternalError", "the API server takes no writes")
+
+        self.refuse(rule)
+        self.happens(f"the API server refuses splitter's writes for {seconds:g} s")
+
+    # --- what a test asks ---------------------------------------------------------------------------
+
+    def available(self) -> int:
+        """Count the pods that answer and are to stay."""
+        return self.run(self._at_once(self.scene.available))
+
+    def reason(self) -> str:
+        """Return the reason word that the Split shows."""
+        return str(self.scene.status.get("reason", ""))
+
+    def traces(self) -> list[str]:
+        """Name what is left of splitter."""
+        return self.run(self._at_once(self.scene.traces))
+
+    def unsettled(self, on_demand: int) -> list[str]:
+        """Name what keeps it from being at rest."""
+        return self.run(self._at_once(lambda: self.scene.unsettled(on_demand)))
+
+    def pods(self) -> set[str]:
+        """Return the UIDs of the pods that are not ending."""
+        return {pod["metadata"]["uid"] for pod in self.scene.pods()}
 
 
-def _grouped(actions: list[Action]) -> str:
-    costs = sum(isinstance(action, SetDeletionCost) for action in actions)
-    labels = sum(isinstance(action, LabelPod) and action.pool is not None for action in actions)
-    unlabelled = sum(isinstance(action, LabelPod) and action.pool is None for action in actions)
-    deleted = sum(isinstance(action, DeleteVanishedPod) for action in actions)
-    words = [
-        _said(one) for one in actions if not isinstance(one, SetDeletionCost | DeleteVanishedPod | LabelPod)
-    ]
-    words += [f"label {labels} pods"] if labels else []
-    words += [f"unlabel {unlabelled} pods"] if unlabelled else []
-    words += [f"deletion cost of {costs} pods"] if costs else []
-    words += [f"delete {deleted} pods of vanished nodes"] if deleted else []
-    return "; ".join(words)
+def _each(act: Callable[[Thing], object], things: Iterable[Thing]) -> Callable[[], None]:
+    def acts() -> None:
+        for one in things:
+            act(one)
+
+    return acts
 
 
-def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a write
-    match action:
-        case Scale():
-            return f"scale {action.name} {action.was} -> {action.replicas} ({action.replicas - action.was:+})"
-        case EnsureSplit():
-            return f"write the Split ({'takes over' if action.takes_over else 'reports only'})"
-        case DeleteSplit():
-            return "delete the Split"
-        case SetOwnershipMark():
-            return "mark the source" if action.value else "remove the mark"
-        case SetBudget():
-            return describe(action)
-        case SetPaused():
-            return "pause the source" if action.paused else "unpause the source"
-        case SaveReplicas():
-            return f"save {action.replicas} replicas"
-        case ShowReplicas():
-            return f"show {action.replicas} replicas on the Split"
-        case ReleaseSource():
-            return "remove mark and replicas"
-        case Park():
-            return f"park {action.name}"
-        case Reattach():
-            return f"re-attach {action.name}"
-        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods() | DeletePod():
-            return describe(action)
-        case DeleteReplicaSet():
-            return f"delete {action.name}"
-        case ApplyTwin():
-            rolled = f", maxSurge {action.max_surge}, maxUnavailable {action.max_unavailable}"
-            verb = "create" if action.resource_version is None else "update"
-            said = f"{verb} {action.pool} twin as {action.hash} at {action.replicas}"
-            return f"{said}{rolled if verb == 'update' else ''}"
-        case DeleteUnboundPod():
-            return f"delete {action.pod}, which has no node"
-        case PlaceOrdinals() | EvictPod() | CreatePlaceholder() | DeletePlaceholder():
-            raise AssertionError(f"no StatefulSet is placed in a story: {action}")
-        case RestoreTemplate():
-            return f"put the template of {action.replica_set} back on {action.twin}"
-        case RetryPods():
-            raise AssertionError(f"no part of what a plan decides: {action}")
-        case StripOwnershipMark():
-            return f"take the mark off {action.name}"
-        case DeleteTwin():
-            return f"delete {action.name}"
-        case SetDeletionCost():
-            return f"deletion cost of {action.pod}: {action.cost}"
-        case DeleteVanishedPod():
-            return f"delete {action.pod}"
+class _Decisions(logging.Handler):
+    """Hears the one line that the reconciler logs about each reconcile, and its faults."""
+
+    def __init__(self, tell: Callable[[str, str, str], None]) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass a line on."""
+        if record.exc_info is not None:
+            self.faults.append(logging.Formatter().format(record))
+        elif record.msg == "reconciled":
+            fields = vars(record)
+            self._tell(fields["state"], fields["reason"], fields["because"])
+
+
+def _annotate(raw: Raw, annotations: Mapping[str, str | None]) -> None:
+    held = raw["metadata"].setdefault("annotations", {})
+    for key, text in annotations.items():
+        name = f"{PREFIX}{key.replace('_', '-')}"
+        if text is None:
+            held.pop(name, None)
+        else:
+            held[name] = text
+
+
+def _in_words(annotations: Mapping[str, str | None]) -> str:
+    return " ".join(
+        f"{key.replace('_', '-')}{'-' if text is None else f'={text}'}" for key, text in annotations.items()
+    )
+
+
+def _with_image(image: str) -> Callable[[Raw], None]:
+    def change(raw: Raw) -> None:
+        raw["spec"]["template"]["spec"]["containers"][0]["image"] = image
+
+    return change

@@ -4,7 +4,7 @@ import pytest
 
 from splitter.core.model import Pool
 from stories.cluster import Deployment, Ill, Pod
-from stories.director import Story
+from stories.counting import Story
 from stories.kubelets import CRASHING, NO_IMAGE, fail
 
 

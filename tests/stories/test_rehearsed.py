@@ -4,7 +4,7 @@ import pytest
 
 from splitter.core.actions import Action, OrphanPods, SetPaused
 from splitter.core.deployment import unowned
-from stories.director import Story
+from stories.counting import Story
 
 N = 6
 

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from stories.cluster import Cluster
-from stories.director import Story
+from stories.counting import Story
 from stories.promises import traces
 
 N = 4

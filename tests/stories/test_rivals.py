@@ -2,7 +2,7 @@
 
 from splitter.core.actions import Action, LabelPod
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
-from stories.director import Story
+from stories.counting import Story
 
 RIVAL = "DaemonSet agent-node (selector app=web)"
 

@@ -17,7 +17,7 @@ from splitter.core.model import Pool
 from splitter.core.twins.rollout import Circumstances, Roll, next_roll
 from stories.cluster import Cluster, Deployment, Pod
 from stories.controllers import sync_deployment, sync_replica_set
-from stories.director import Story
+from stories.counting import Story
 from stories.sight import observe
 
 BROKEN = "v2-broken"

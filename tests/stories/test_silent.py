@@ -4,7 +4,7 @@ import pytest
 
 from splitter.core.model import Pool
 from stories.cluster import Pod
-from stories.director import Story
+from stories.counting import Story
 from stories.promises import traces
 from stories.reconciles import RESYNC_S
 

@@ -6,7 +6,7 @@ from splitter.core.actions import Action, AdoptPods, OrphanPods
 from splitter.core.model import Pool
 from splitter.core.plan import Plan
 from stories.cluster import Cluster
-from stories.director import Story
+from stories.counting import Story
 from stories.promises import stale, traces, unsettled
 
 

@@ -13,7 +13,7 @@ from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT,
 from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import Pool
 from stories.cluster import TEMPLATE_HASH, Deployment, Split
-from stories.director import Story
+from stories.counting import Story
 from stories.promises import traces, unsettled
 
 FOLDER = Path(__file__).parent

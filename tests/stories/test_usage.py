@@ -9,7 +9,7 @@ from splitter.core.plan import Rules
 from splitter.core.split_status.usage import Usage, Use
 from splitter.kube.packed import packed, unpacked
 from stories.cluster import START
-from stories.director import Story
+from stories.counting import Story
 from stories.reconciles import Splitter
 
 HOUR_S = 3600

@@ -7,7 +7,7 @@ import pytest
 from splitter.core.actions import Action, AdoptPods
 from splitter.core.model import Pool
 from splitter.core.plan import Plan
-from stories.director import Story
+from stories.counting import Story
 
 SPOT = ("spot-a", "spot-b", "spot-c")
 STARTS_WITHIN_S = 15
