@@ -12,9 +12,7 @@ import pytest
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED
 from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import Pool
-from stories.cluster import TEMPLATE_HASH, Deployment, Split
-from stories.counting import Story
-from stories.promises import traces, unsettled
+from stories.director import Story
 
 FOLDER = Path(__file__).parent
 POLICY = {"on_demand_base": "2", "spot_percent": "80"}
@@ -46,23 +44,23 @@ class TestTakingOver:
     def test_with_surge(self) -> None:
         """Pods that stand where they may stay keep running: not one more, not one fewer."""
         story = Story("Taking over: 4 on on-demand, 6 on spot")
-        before = set(story.cluster.pods)
+        before = story.pods()
         story.label(**POLICY)
         story.wait(120)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert set(story.cluster.pods) == before
-        assert story.promises.least_available == story.promises.most_placed == 10
+        assert not story.unsettled(on_demand=4)
+        assert story.pods() == before
+        assert story.judge.least_available == story.judge.most_placed == 10
         keep(story, "take-over")
 
     def test_without_surge(self) -> None:
         """With maxSurge 0 there is nothing to go down for, while all pods may stay."""
         story = Story("Taking over with maxSurge 0", surge=0)
-        before = set(story.cluster.pods)
+        before = story.pods()
         story.label(**POLICY)
         story.wait(120)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert set(story.cluster.pods) == before
-        assert story.promises.least_available == story.promises.most_placed == 10
+        assert not story.unsettled(on_demand=4)
+        assert story.pods() == before
+        assert story.judge.least_available == story.judge.most_placed == 10
         keep(story, "take-over-without-surge")
 
     def test_one_replica(self) -> None:
@@ -70,11 +68,11 @@ class TestTakingOver:
         story = Story("Taking over a single replica", 1, 1, 0)
         story.label()
         story.wait(120)
-        assert not unsettled(story.cluster, on_demand=0)
+        assert not story.unsettled(on_demand=0)
         story.unlabel()
         story.wait(60)
-        assert not traces(story.cluster)
-        assert story.promises.least_available == 1
+        assert not story.traces()
+        assert story.judge.least_available == 1
         keep(story, "one-replica")
 
     def test_no_replica(self) -> None:
@@ -82,15 +80,15 @@ class TestTakingOver:
         story = Story("Taking over zero replicas", 0, 1, 0)
         story.label(**POLICY)
         story.wait(30)
-        assert not unsettled(story.cluster, on_demand=0)
+        assert not story.unsettled(on_demand=0)
         story.scale(4)
         story.wait(60)
-        assert not unsettled(story.cluster, on_demand=2)
+        assert not story.unsettled(on_demand=2)
         story.scale(0)
         story.wait(30)
         story.unlabel()
         story.wait(30)
-        assert not traces(story.cluster)
+        assert not story.traces()
         keep(story, "no-replica")
 
     @pytest.mark.parametrize(("start_s", "notice_s"), [(20, 0), (40, 30), (20, 120)])
@@ -106,30 +104,30 @@ class TestTakingOver:
         story.vanish("spot-a", "spot-b")
         story.wait(65)
         assert story.available() == 10
-        covered = story.cluster.twins[Pool.ON_DEMAND].replicas
+        covered = story.scene.counts()[0]
         assert covered >= 9
         story.add_spot("spot-c", "spot-d")
         story.wait(300)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas >= covered
+        assert story.scene.counts()[0] >= covered
         story.wait(3600)
-        assert not unsettled(story.cluster, on_demand=2)
+        assert not story.unsettled(on_demand=2)
         keep(story, f"take-over-while-spot-goes-{notice_s}s")
 
     def test_with_an_old_revision(self) -> None:
         """Old revisions are parked first and come back, so that `kubectl rollout undo` works as before."""
         story = Story("Old revisions are kept for kubectl rollout undo")
-        story.set_image("v2")
+        story.set_image("web:2")
         story.wait(120)
         before = {rs.template for rs in story.cluster.owned_by(story.cluster.source)}
         story.label(**POLICY)
         story.wait(120)
         story.unlabel()
         story.wait(120)
-        assert not traces(story.cluster)
+        assert not story.traces()
         assert {rs.template for rs in story.cluster.owned_by(story.cluster.source)} == before == {"v1", "v2"}
-        story.set_image("v1")
+        story.set_image("web:1")
         story.wait(120)
-        assert not traces(story.cluster)
+        assert not story.traces()
         keep(story, "old-revision")
 
 
@@ -139,12 +137,12 @@ class TestGivingBack:
     def test_from_rest(self) -> None:
         """The source has the same pods again, and none of them was restarted."""
         story = split("Giving back from rest")
-        before = set(story.cluster.pods)
+        before = story.pods()
         story.unlabel()
         story.wait(120)
-        assert not traces(story.cluster)
-        assert set(story.cluster.pods) == before
-        assert story.promises.least_available == story.promises.most_placed == 10
+        assert not story.traces()
+        assert story.pods() == before
+        assert story.judge.least_available == story.judge.most_placed == 10
         keep(story, "give-back")
 
     def test_while_spot_is_gone(self) -> None:
@@ -154,7 +152,7 @@ class TestGivingBack:
         story.wait(60)
         story.unlabel()
         story.wait(120)
-        assert not traces(story.cluster)
+        assert not story.traces()
         keep(story, "give-back-without-spot")
 
     def test_in_the_middle_of_taking_over(self) -> None:
@@ -164,18 +162,18 @@ class TestGivingBack:
         story.wait(12)
         story.unlabel()
         story.wait(120)
-        assert not traces(story.cluster)
-        assert story.promises.least_available == 10
+        assert not story.traces()
+        assert story.judge.least_available == 10
         keep(story, "give-back-in-mid-take-over")
 
     def test_after_an_image_change(self) -> None:
         """Without a ReplicaSet of the current template one is made, and the old one is kept for undo."""
         story = split("Giving back another image than was taken over")
-        story.set_image("v2")
+        story.set_image("web:2")
         story.wait(120)
         story.unlabel()
         story.wait(120)
-        assert not traces(story.cluster)
+        assert not story.traces()
         assert {rs.template for rs in story.cluster.owned_by(story.cluster.source)} == {"v1", "v2"}
         keep(story, "give-back-another-image")
 
@@ -186,10 +184,10 @@ class TestGivingBack:
         story.wait(600)
         story.unlabel()
         story.wait(120)
-        assert not traces(story.cluster)
-        story.set_image("v2")
+        assert not story.traces()
+        story.set_image("web:2")
         story.wait(120)
-        assert not traces(story.cluster)
+        assert not story.traces()
         keep(story, "give-back-another-count")
 
 
@@ -225,7 +223,7 @@ class TestUpgrade:
         story.label(**POLICY)
         story.wait(600)
         assert not unsettled(cluster, on_demand=4)
-        assert story.promises.least_available == 10
+        assert story.judge.least_available == 10
         if not left:
             assert set(cluster.pods) == before
         before = set(cluster.pods)
@@ -244,31 +242,31 @@ class TestRunning:
         story = split("Scaling 10 -> 20 -> 4")
         story.scale(20)
         story.wait(60)
-        assert not unsettled(story.cluster, on_demand=6)
+        assert not story.unsettled(on_demand=6)
         story.scale(4)
         story.wait(240)
-        assert not unsettled(story.cluster, on_demand=2)
+        assert not story.unsettled(on_demand=2)
         keep(story, "scale")
 
     def test_an_image(self) -> None:
         """A new image rolls through one twin after the other, never below N."""
         story = split("A new image")
-        story.set_image("v2")
+        story.set_image("web:2")
         story.wait(240)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert story.promises.least_available == 10
-        assert story.promises.most_placed == 13
+        assert not story.unsettled(on_demand=4)
+        assert story.judge.least_available == 10
+        assert story.judge.most_placed == 13
         keep(story, "image")
 
     def test_a_broken_image(self) -> None:
         """A broken image stops in the first twin, beside its surge pods; the next one mends it."""
         story = split("A broken image, then a good one")
-        story.set_image("v2-broken")
+        story.set_image("web:2-broken")
         story.wait(300)
-        story.set_image("v3")
+        story.set_image("web:3")
         story.wait(300)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert story.promises.least_available == 10
+        assert not story.unsettled(on_demand=4)
+        assert story.judge.least_available == 10
         keep(story, "broken-image")
 
     def test_a_twin_is_deleted(self) -> None:
@@ -277,7 +275,7 @@ class TestRunning:
         story.cluster.delete_twin(Pool.SPOT)
         story.happens("somebody deletes web-spot")
         story.wait(3600)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         keep(story, "twin-deleted")
 
     @pytest.mark.parametrize("template", ["by-hand", "by-hand-broken"])
@@ -287,8 +285,8 @@ class TestRunning:
         story.cluster.edit_twin(Pool.SPOT, template)
         story.happens(f"somebody gives web-spot the template {template}")
         story.wait(300)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert story.promises.least_available == 10
+        assert not story.unsettled(on_demand=4)
+        assert story.judge.least_available == 10
         keep(story, f"twin-edited-{template}")
 
     def test_a_twin_is_edited_again_and_again(self) -> None:
@@ -303,11 +301,11 @@ class TestRunning:
         assert story.reason() == "Conflict"
         assert story.cluster.split is not None
         assert "the pod templates of its twins" in str(story.cluster.split.status["message"])
-        assert story.promises.least_available == 10
+        assert story.judge.least_available == 10
         assert story.cluster.born - born < 40
         story.unlabel()
         story.wait(60)
-        assert not traces(story.cluster)
+        assert not story.traces()
 
     def test_images_are_set_by_label(self) -> None:
         """`kubectl set image deploy -l app=web` reaches both twins, too: each image is rolled out once."""
@@ -320,7 +318,7 @@ class TestRunning:
             story.wait(2)
             story.set_image(f"v{number}")
             story.wait(60)
-            assert not unsettled(story.cluster, on_demand=4)
+            assert not story.unsettled(on_demand=4)
             assert story.cluster.born - born == 12  # 10 pods and 2 ReplicaSets
         said = str(story.cluster.split and story.cluster.split.status["decisions"])
         assert "Rolling" in said
@@ -348,10 +346,10 @@ class TestRunning:
         story = split("A bad annotation while split")
         story.annotate(spot_percent="50%")
         story.wait(60)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         story.annotate(spot_percent="50")
         story.wait(60)
-        assert not unsettled(story.cluster, on_demand=6)
+        assert not story.unsettled(on_demand=6)
         keep(story, "bad-annotation")
 
     def test_dry_run(self) -> None:
@@ -363,7 +361,7 @@ class TestRunning:
         assert not story.cluster.source.paused
         story.unlabel()
         story.wait(10)
-        assert not traces(story.cluster)
+        assert not story.traces()
         keep(story, "dry-run")
 
     def test_freeze(self) -> None:
@@ -372,13 +370,13 @@ class TestRunning:
         story.annotate(freeze="true")
         story.scale(12)
         story.wait(30)
-        assert [twin.replicas for twin in story.cluster.twins.values()] == [4, 6]
-        story.set_image("v2")
+        assert story.scene.counts() == (4, 6)
+        story.set_image("web:2")
         story.wait(120)
         assert [twin.template for twin in story.cluster.twins.values()] == ["v2|on-demand", "v2|spot"]
         story.annotate(freeze=None)
         story.wait(240)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         keep(story, "freeze")
 
 
@@ -394,8 +392,8 @@ class TestSpot:
         story.wait(180)
         story.add_spot("spot-d", "spot-e", "spot-f")
         story.wait(2400)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert story.promises.least_available >= 4
+        assert not story.unsettled(on_demand=4)
+        assert story.judge.least_available >= 4
         keep(story, "notice")
 
     def test_short_notice(self) -> None:
@@ -438,14 +436,14 @@ class TestSpot:
         story.scale(10)
         story.wait(15)
         assert story.available() == 10
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        assert story.scene.counts()[0] == 10
         story.add_spot("spot-d", "spot-e", "spot-f")
         story.wait(3600)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         story.scale(0)
         story.wait(600)
         story.scale(10)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 4
+        assert story.scene.counts()[0] == 4
         keep(story, "scaled-to-0-in-an-outage")
 
     def test_a_loss_while_nothing_is_written(self) -> None:
@@ -454,9 +452,9 @@ class TestSpot:
         story.annotate(dry_run="true")
         story.vanish("spot-a", "spot-b", "spot-c")
         story.wait(120)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 4
+        assert story.scene.counts()[0] == 4
         story.annotate(dry_run=None)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        assert story.scene.counts()[0] == 10
 
     def test_notice_on_an_on_demand_node(self) -> None:
         """Its replicas are replaced within on-demand, before it goes, and spot is not distrusted."""
@@ -464,13 +462,13 @@ class TestSpot:
         story.notice("od-1")
         story.wait(10)
         assert story.available() == 10
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 6
+        assert story.scene.counts()[0] == 6
         assert any("(OnDemandDoomed)" in line for line in story.lines)
         story.wait(110)
         story.vanish("od-1")
         story.wait(300)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert story.promises.least_available == 8
+        assert not story.unsettled(on_demand=4)
+        assert story.judge.least_available == 8
         keep(story, "on-demand-notice")
 
     def test_loss_while_writes_fail(self) -> None:
@@ -479,9 +477,9 @@ class TestSpot:
         story.refuse_writes(seconds=65)
         story.vanish("spot-a", "spot-b", "spot-c")
         story.wait(60)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 4
+        assert story.scene.counts()[0] == 4
         story.wait(10)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        assert story.scene.counts()[0] == 10
         story.wait(10)
         assert story.available() == 10
         keep(story, "loss-while-writes-fail")
@@ -493,7 +491,7 @@ class TestSpot:
         story.wait(300)
         story.add_spot("spot-d", "spot-e", "spot-f")
         story.wait(2400)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         keep(story, "loss")
 
 
@@ -503,7 +501,7 @@ class TestTheWorstDay:
     def test_with_notice(self) -> None:
         """Good replicas cover on on-demand before the nodes go; the broken ones are tried again later."""
         story = split("A broken image, then notice on all spot nodes, then a good image", 4, 2, 0)
-        story.set_image("v2-broken")
+        story.set_image("web:2-broken")
         story.wait(60)
         story.notice("spot-a", "spot-b", "spot-c")
         story.wait(60)
@@ -512,15 +510,15 @@ class TestTheWorstDay:
         story.wait(120)
         assert story.available() == 4
         story.add_spot("spot-d", "spot-e", "spot-f")
-        story.set_image("v3")
+        story.set_image("web:3")
         story.wait(2400)
-        assert not unsettled(story.cluster, on_demand=2)
+        assert not story.unsettled(on_demand=2)
         keep(story, "broken-image-notice")
 
     def test_at_once(self) -> None:
         """Within the time that a pod takes to start N good ones serve."""
         story = split("A broken image, then all spot nodes vanish, then a good image", 4, 2, 0)
-        story.set_image("v2-broken")
+        story.set_image("web:2-broken")
         story.wait(60)
         story.vanish("spot-a", "spot-b", "spot-c")
         story.wait(10)
@@ -528,9 +526,9 @@ class TestTheWorstDay:
         story.wait(120)
         assert story.available() == 4
         story.add_spot("spot-d", "spot-e", "spot-f")
-        story.set_image("v3")
+        story.set_image("web:3")
         story.wait(2400)
-        assert not unsettled(story.cluster, on_demand=2)
+        assert not story.unsettled(on_demand=2)
         keep(story, "broken-image-loss")
 
 
@@ -547,11 +545,11 @@ class TestCreatedAnew:
         story.lines.append(f"{story.clock}  {story.counts()}")
         story.create_anew(labelled=True)
         story.wait(600)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         assert {rs.owner for rs in story.cluster.released()} == {story.cluster.source.uid}
         assert story.cluster.split is not None
         assert story.cluster.split.owner == story.cluster.source.uid
-        assert story.promises.least_available == 10
+        assert story.judge.least_available == 10
         if moment_s < 600:
             keep(story, "created-anew")
 
@@ -565,8 +563,8 @@ class TestCreatedAnew:
         story.lines.append(f"{story.clock}  {story.counts()}")
         story.create_anew(labelled=False)
         story.wait(600)
-        assert not traces(story.cluster)
-        assert story.promises.least_available == 10
+        assert not story.traces()
+        assert story.judge.least_available == 10
         if moment_s < 600:
             keep(story, "created-anew-without-label")
 
@@ -579,8 +577,8 @@ class TestWriteConflicts:
         story = split("Somebody runs kubectl rollout resume once")
         story.resume()
         story.wait(120)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert story.promises.least_available == 10
+        assert not story.unsettled(on_demand=4)
+        assert story.judge.least_available == 10
         keep(story, "resumed-once")
 
     def test_unpaused_three_times(self) -> None:
@@ -590,14 +588,14 @@ class TestWriteConflicts:
             story.resume()
             story.wait(60)
         story.wait(120)
-        assert traces(story.cluster) == ["Split"]
-        assert story.promises.least_available == 10
+        assert story.traces() == ["Split"]
+        assert story.judge.least_available == 10
         story.unlabel()
         story.wait(10)
-        assert not traces(story.cluster)
+        assert not story.traces()
         story.label()
         story.wait(120)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         keep(story, "conflict")
 
 
@@ -610,10 +608,10 @@ class TestCauses:
         story.registry(answers=False)
         story.scale(20)
         story.wait(600)
-        assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 14]
+        assert story.scene.counts() == (6, 14)
         story.registry(answers=True)
         story.wait(60)
-        assert not unsettled(story.cluster, on_demand=6)
+        assert not story.unsettled(on_demand=6)
         keep(story, "cause-image")
 
     def test_an_image_holds_a_return(self) -> None:
@@ -624,10 +622,10 @@ class TestCauses:
         story.registry(answers=False)
         story.add_spot("spot-d", "spot-e", "spot-f")
         story.wait(1800)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        assert story.scene.counts()[0] == 10
         story.registry(answers=True)
         story.wait(3600)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         keep(story, "cause-image-return")
 
     def test_a_quota_on_scale_out(self) -> None:
@@ -636,15 +634,15 @@ class TestCauses:
         story.limit_pods(14)
         story.scale(20)
         story.wait(600)
-        assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 14]
+        assert story.scene.counts() == (6, 14)
         story.notice("spot-a")
         story.wait(60)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas > 6
+        assert story.scene.counts()[0] > 6
         story.limit_pods(None)
         story.vanish("spot-a")
         story.add_spot("spot-d")
         story.wait(2400)
-        assert not unsettled(story.cluster, on_demand=6)
+        assert not story.unsettled(on_demand=6)
         keep(story, "cause-quota")
 
     def test_a_quota_without_room_for_surge(self) -> None:
@@ -653,10 +651,10 @@ class TestCauses:
         story.limit_pods(10)
         story.label(**POLICY)
         story.wait(600)
-        assert story.promises.least_available == 10
+        assert story.judge.least_available == 10
         story.limit_pods(None)
         story.wait(120)
-        assert not unsettled(story.cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         keep(story, "cause-quota-surge")
 
     def test_a_missing_claim(self) -> None:
@@ -665,10 +663,10 @@ class TestCauses:
         story.claim(there=False)
         story.scale(20)
         story.wait(600)
-        assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 14]
+        assert story.scene.counts() == (6, 14)
         story.claim(there=True)
         story.wait(60)
-        assert not unsettled(story.cluster, on_demand=6)
+        assert not story.unsettled(on_demand=6)
         keep(story, "cause-claim")
 
     def test_a_taint(self) -> None:
@@ -677,8 +675,8 @@ class TestCauses:
         story.taint_spot("team=data:NoSchedule")
         story.scale(20)
         story.wait(600)
-        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 14
+        assert story.scene.counts()[0] == 14
         story.taint_spot("")
         story.wait(2400)
-        assert not unsettled(story.cluster, on_demand=6)
+        assert not story.unsettled(on_demand=6)
         keep(story, "cause-taint")
