@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from typing import ClassVar, Final, TypeVar
 
 from leaping import LeapingLoop, passing
+from splitter.core.model import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from stories.judge import BrokenPromiseError, Judge
@@ -18,6 +19,7 @@ from stories.scene import Scene
 from stories.words import Written, said
 from world.admission import Request, Rule
 from world.api import Api
+from world.apply import merge_patched
 from world.cluster import POOL, Cluster
 from world.controllers.kubelet import Timing
 from world.kinds import DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, Raw, Ref, path_of
@@ -29,7 +31,9 @@ Thing = TypeVar("Thing")
 
 LABEL, PREFIX = "splitter.io/split", "splitter.io/"
 NOTICE: Final = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
+STARTS: Final = Timing(start_s=1.0, ready_s=4.0, end_s=2.0)
 _BEGINS_S: Final = 60.0
+_EXCUSED_S: Final = 0.2
 _ANSWERS_S: Final = 0.9  # so long everything has to answer what a story says, within its second
 _VERBS: Final = {"DELETE": "delete", "POST": "create"}
 _LOGGER: Final = logging.getLogger("splitter.reconciler")
@@ -71,7 +75,8 @@ class Told(Api):
         try:
             answer = await super().send(method, path, body, patch=patch, query=query, timeout_s=timeout_s)
         except ApiError as error:
-            self._refused(Written(verb, ref, old, body if verb == "create" else None), error)
+            meant = merge_patched(old, body or {}) if old and patch == "merge" else body
+            self._refused(Written(verb, ref, old, meant), error)
             raise
         self._tell(Written(verb, ref, old, answer))
         return answer
@@ -96,12 +101,13 @@ class Story:
         workload: Raw | None = None,
         kind: str = DEPLOYMENTS,
         spot_nodes: int = 3,
-        timing: Timing | None = None,
+        timing: Timing = STARTS,
+        provider: str = "aws",
         seed: int = 0,
         lag_s: float = 0.02,
         **settings: object,
     ) -> None:
-        """`timing`: of pods; `settings`: of the process, if not its own."""
+        """`timing`: of pods; `provider`: of spot nodes; `settings`: of the process, if not its own."""
         self.lines = [f"# {title}", f"# N {replicas}, maxSurge {surge}, maxUnavailable {unavailable}", ""]
         self.loop = LeapingLoop()
         self.settings = settings
@@ -112,14 +118,14 @@ class Story:
         }
         raw = workload or deployment(replicas, strategy=strategy)
         self.ref = Ref(kind, "shop", raw["metadata"]["name"])
+        self._provider = provider
         self._until_s = 0.0
         self._written: list[Written] = []
+        self._repeated: set[str] = set()  # what was written since the last word of the story is told once
         self._before = self._held = ""
         self._world = AsyncExitStack()
         self._process = AsyncExitStack()
-        self.run(
-            self._begun(raw, seed, lag_s, timing or Timing(start_s=1.0, ready_s=4.0, end_s=2.0), spot_nodes)
-        )
+        self.run(self._begun(raw, seed, lag_s, timing, spot_nodes))
         self._log = _Decisions(self._decided)
         _LOGGER.addHandler(self._log)
         _LOGGER.setLevel(logging.DEBUG)
@@ -173,21 +179,24 @@ class Story:
         if self.judge.broken:
             raise BrokenPromiseError(self.judge.broken[0])
 
-    def act(self, act: Callable[[], object]) -> None:
-        """Let the world do what it likes, at this moment."""
+    def act(self, act: Callable[[], object], excused_s: float = _EXCUSED_S) -> None:
+        """Let the world do what it likes, at this moment; for so long pods may end by it."""
 
         async def acts() -> None:
-            self.judge.world(self.loop.time())
+            self.judge.world(excused_s)
             act()
             self.judge.look()
 
         self.run(acts())
 
-    def happens(self, text: str, act: Callable[[], object] = lambda: None) -> None:
+    def happens(
+        self, text: str, act: Callable[[], object] = lambda: None, excused_s: float = _EXCUSED_S
+    ) -> None:
         """Let the world do something, write it down, and let everything answer."""
         self._flush()
+        self._repeated.clear()
         self.lines.append(f"{self.clock}  {text}")
-        self.act(act)
+        self.act(act, excused_s)
         self.run(passing(_ANSWERS_S))
 
     def wait(self, seconds: float) -> None:
@@ -206,23 +215,24 @@ class Story:
 
     def _was_refused(self, written: Written, error: ApiError) -> None:
         self._flush()
-        self.lines.append(
-            f"       {'lost a race at' if error.status == 409 else 'refused'}: {said([written])}"
-        )
+        how = "lost a race at" if error.status == 409 else "refused"
+        line = f"       {how}: {self.scene.names.of(said([written]))}"
+        if self.lines[-1] != line:
+            self.lines.append(line)
 
-    def _flush(self) -> None:
-        if self._written:
-            self.lines += [self._before, f"    -> {self.scene.names.of(said(self._written))}"]
-            self._written.clear()
+    def _flush(self, why: str = "") -> None:
+        words = self.scene.names.of(said(self._written))
+        self._written.clear()
+        if words and (once := f"{words} {why}".replace("~", "+")) not in self._repeated:
+            self._repeated.add(once)
+            self.lines += [self._before, f"    -> {words}", *([f"       {why}"] if why else [])]
 
     def _decided(self, state: str, reason: str, because: str) -> None:
         wrote, now = bool(self._written), f"{state} {reason}"
-        self._flush()
-        because = self.scene.names.of(because)
-        if wrote:
-            self.lines.append(f"       {because}{' ' if because else ''}({reason})")
-        elif now != self._held:
-            self.lines += [f"{self.clock}  {self.scene}", f"       {state}: {because} ({reason})"]
+        because = f"{self.scene.names.of(because)} ({reason})".lstrip()
+        self._flush(because)
+        if not wrote and now != self._held:
+            self.lines += [f"{self.clock}  {self.scene}", f"       {state}: {because}"]
         self._held = now
 
     @property
@@ -270,9 +280,16 @@ class Story:
         resumed = self.changed(lambda raw: raw["spec"].pop("paused"))
         self.happens("somebody runs kubectl rollout resume", resumed)
 
-    def edit_twin(self, pool: str, image: str) -> Callable[[], object]:
-        """Return how a twin is given an image by hand."""
-        return self.changed(_with_image(image), self.ref._replace(name=f"{self.ref.name}-{pool}"))
+    def twin(self, pool: Pool) -> Ref:
+        """Return where a twin is."""
+        return self.ref._replace(name=f"{self.ref.name}-{pool}")
+
+    def edit_twins(self, image: str, *pools: Pool) -> None:
+        """Give twins an image by hand."""
+        edits = [self.changed(_with_image(image), self.twin(pool)) for pool in pools]
+        self.happens(
+            f"somebody gives the image {image} to {' and '.join(pools)}", lambda: [one() for one in edits]
+        )
 
     def create_anew(self, *, labelled: bool) -> None:
         """Delete the source without what it owns, and apply its manifest again."""
@@ -338,6 +355,11 @@ class Story:
     def add_spot_node(self, name: str, pods: int = 10) -> None:
         """Have a spot node with room for so many pods join."""
         self.cluster.add_node(name, {POOL: "spot"}, pods=pods)
+        if self._provider:
+            node = Ref(NODES, "", name)
+            changed(
+                self.cluster, node, lambda raw: raw["spec"].update(providerID=f"{self._provider}:///{name}")
+            )
 
     def room(self, **pods: int) -> Callable[[], object]:
         """Return how nodes come to have room for so many pods; underscores stand for dashes."""
@@ -374,7 +396,27 @@ class Story:
         self.refuse(rule)
         self.happens(f"the API server refuses splitter's writes for {seconds:g} s")
 
+    def registry(self, *, answers: bool) -> None:
+        """Take the registry of images away, or bring it back."""
+
+        def change() -> None:
+            self.cluster.machines.registry_answers = answers
+            self.cluster.kubelets.look_at()
+
+        self.happens(f"the registry {'answers again' if answers else 'does not answer any more'}", change)
+
+    def taint_spot(self, taint: str) -> None:
+        """Taint all spot nodes, or take the taint away."""
+        key, _, value = taint.partition(":")[0].partition("=")
+        taints = [{"key": key, "value": value, "effect": "NoSchedule"}] if taint else []
+        tainted = _each(lambda name: self.cluster.taint(name, taints), self.scene.spot_nodes())
+        self.happens(f"all spot nodes get the taint {taint}" if taint else "the taint is taken away", tainted)
+
     # --- what a test asks ---------------------------------------------------------------------------
+
+    def counts(self) -> str:
+        """Say who holds how many."""
+        return self.run(self._at_once(lambda: str(self.scene)))
 
     def available(self) -> int:
         """Count the pods that answer and are to stay."""

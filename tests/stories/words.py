@@ -32,6 +32,7 @@ class Names:
     def __init__(self, objects: Objects) -> None:
         self._known: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
+        self.given = 0
         for kind in (REPLICA_SETS, PODS):
             objects.follow(kind, self._see)
 
@@ -47,6 +48,7 @@ class Names:
         else:
             return
         self._counts[prefix] += 1
+        self.given += 1
         self._known[name] = f"{prefix}-{self._counts[prefix]}"
 
     def of(self, text: str) -> str:
