@@ -57,6 +57,7 @@ logger = logging.getLogger("splitter.reconciler")
 
 # A lost race is looked at again at once; other failures ever later, up to this.
 _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
+_RAISE_RETRIES = 4  # after so many failures the delay of one that raises grows no more: 8 s
 # More lost races than this in a row are no races, and are said.
 _RACE_S, _RACES = 0.025, 6
 # Without the kind of its reports nothing goes on: looked at again after this.
@@ -189,6 +190,8 @@ class Reconciler:
                 self._others.moves(key, still=False)  # it did not begin: others may
                 self._enqueue_others()
             self._report_failure(observed, planned, in_force, error)
+            if planned.raises:  # a loss must not wait for a minute when the API server writes again
+                self._failures[key] = min(self._failures.get(key, 0), _RAISE_RETRIES)
             raise
         if planned.raises and (waited_s := self._queue.waited_s(key)) is not None:
             metrics.reacted(planned.verdict.reason, waited_s)
