@@ -190,8 +190,7 @@ class Reconciler:
                 self._others.moves(key, still=False)  # it did not begin: others may
                 self._enqueue_others()
             self._report_failure(observed, planned, in_force, error)
-            if planned.raises:  # a loss must not wait for a minute when the API server writes again
-                self._failures[key] = min(self._failures.get(key, 0), _RAISE_RETRIES)
+            self._try_soon(key, planned)
             raise
         if planned.raises and (waited_s := self._queue.waited_s(key)) is not None:
             metrics.reacted(planned.verdict.reason, waited_s)
@@ -358,6 +357,11 @@ class Reconciler:
         delay_s = self._delay_s(key)
         logger.warning("reconcile failed workload=%s retry_s=%.1f because=%s", key, delay_s, error)
         self._queue.add_after(key, delay_s)
+
+    def _try_soon(self, key: Key, planned: Plan) -> None:
+        """Let a loss not wait for a minute once the API server takes writes again."""
+        if planned.raises:
+            self._failures[key] = min(self._failures.get(key, 0), _RAISE_RETRIES)
 
     def _delay_s(self, key: Key) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
