@@ -8,6 +8,7 @@ import copy
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import ClassVar, Final, TypeVar
 
 from leaping import LeapingLoop, passing
@@ -22,7 +23,7 @@ from world.api import Api
 from world.apply import merge_patched
 from world.cluster import POOL, Cluster
 from world.controllers.kubelet import Timing
-from world.kinds import DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, Raw, Ref, path_of
+from world.kinds import CLAIMS, DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, Raw, Ref, path_of
 from world.process import splitting
 from world.workloads import changed, deployment
 
@@ -35,6 +36,8 @@ STARTS: Final = Timing(start_s=1.0, ready_s=4.0, end_s=2.0)
 _BEGINS_S: Final = 60.0
 _EXCUSED_S: Final = 0.2
 _ANSWERS_S: Final = 0.9  # so long everything has to answer what a story says, within its second
+_CLAIM: Final[Raw] = {"metadata": {"name": "data"}, "spec": {}}
+_VOLUME: Final[Raw] = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 _VERBS: Final = {"DELETE": "delete", "POST": "create"}
 _LOGGER: Final = logging.getLogger("splitter.reconciler")
 _WHO: Final = "splitter"
@@ -103,11 +106,12 @@ class Story:
         spot_nodes: int = 3,
         timing: Timing = STARTS,
         provider: str = "aws",
+        volume: bool = False,
         seed: int = 0,
         lag_s: float = 0.02,
         **settings: object,
     ) -> None:
-        """`timing`: of pods; `provider`: of spot nodes; `settings`: of the process, if not its own."""
+        """`timing`: of pods; `provider`: of spot nodes; `volume`: pods mount a claim; `settings`: splitter's."""
         self.lines = [f"# {title}", f"# N {replicas}, maxSurge {surge}, maxUnavailable {unavailable}", ""]
         self.loop = LeapingLoop()
         self.settings = settings
@@ -117,6 +121,8 @@ class Story:
             "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
         }
         raw = workload or deployment(replicas, strategy=strategy)
+        if volume:
+            raw["spec"]["template"]["spec"]["volumes"] = [_VOLUME]
         self.ref = Ref(kind, "shop", raw["metadata"]["name"])
         self._provider = provider
         self._until_s = 0.0
@@ -142,6 +148,8 @@ class Story:
             self.cluster.add_node(f"od-{number + 1}", {POOL: "on-demand"}, pods=40)
         for number in range(spot_nodes):
             self.add_spot_node(f"spot-{chr(97 + number)}")
+        if raw["spec"]["template"]["spec"].get("volumes"):
+            self.objects.create(CLAIMS, "shop", _CLAIM, "user")
         self.objects.create(self.ref.kind, self.ref.namespace, raw, "user")
         self.scene = Scene(self.cluster, self.ref)
         self.judge = Judge(self.scene)
@@ -404,6 +412,15 @@ class Story:
             self.cluster.kubelets.look_at()
 
         self.happens(f"the registry {'answers again' if answers else 'does not answer any more'}", change)
+
+    def claim(self, *, there: bool) -> None:
+        """Take away the volume claim that the pods name, or make it again."""
+        claim = Ref(CLAIMS, "shop", "data")
+        if there:
+            make = partial(self.objects.create, CLAIMS, "shop", _CLAIM, "user")
+            self.happens("somebody makes the claim that the pods name", make)
+        else:
+            self.happens("somebody deletes the claim that the pods name", partial(self.objects.delete, claim))
 
     def taint_spot(self, taint: str) -> None:
         """Taint all spot nodes, or take the taint away."""
