@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod
+from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod, must_not_wait
 from splitter.core.conditions import objection_to
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation
@@ -57,7 +57,7 @@ logger = logging.getLogger("splitter.reconciler")
 
 # A lost race is looked at again at once; other failures ever later, up to this.
 _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
-_RAISE_RETRIES = 4  # after so many failures the delay of one that raises grows no more: 8 s
+_URGENT_RETRIES = 4  # after so many failures the delay of what must not wait grows no more: 8 s
 # More lost races than this in a row are no races, and are said.
 _RACE_S, _RACES = 0.025, 6
 # Without the kind of its reports nothing goes on: looked at again after this.
@@ -359,9 +359,9 @@ class Reconciler:
         self._queue.add_after(key, delay_s)
 
     def _try_soon(self, key: Key, planned: Plan) -> None:
-        """Let a loss not wait for a minute once the API server takes writes again."""
-        if planned.raises:
-            self._failures[key] = min(self._failures.get(key, 0), _RAISE_RETRIES)
+        """Let no loss, and no pod without an owner, wait for a minute until a write is tried again."""
+        if any(map(must_not_wait, planned.actions)):
+            self._failures[key] = min(self._failures.get(key, 0), _URGENT_RETRIES)
 
     def _delay_s(self, key: Key) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
