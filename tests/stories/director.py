@@ -18,7 +18,7 @@ from splitter.kube.paths import ResourcePath
 from stories.judge import BrokenPromiseError, Judge
 from stories.scene import Scene
 from stories.words import Written, said
-from world.admission import Request, Rule
+from world.admission import Request
 from world.api import Api
 from world.apply import merge_patched
 from world.cluster import POOL, Cluster
@@ -111,7 +111,7 @@ class Story:
         lag_s: float = 0.02,
         **settings: object,
     ) -> None:
-        """`timing`: of pods; `provider`: of spot nodes; `volume`: pods mount a claim; `settings`: splitter's."""
+        """`timing`: of pods; `provider`: of spot nodes; `volume`: pods mount one; `settings`: splitter's."""
         self.lines = [f"# {title}", f"# N {replicas}, maxSurge {surge}, maxUnavailable {unavailable}", ""]
         self.loop = LeapingLoop()
         self.settings = settings
@@ -389,8 +389,24 @@ class Story:
         else:
             self.happens(f"a quota allows {quota} pods", lambda: self.cluster.quota("pods", quota))
 
-    def refuse(self, rule: Rule) -> None:
-        """Have a policy from now on."""
+    def refuse(self, refuses: Callable[[Request], bool]) -> None:
+        """Have a policy from now on: it refuses what it is true of."""
+
+        def rule(request: Request) -> None:
+            if refuses(request):
+                said = "ValidatingAdmissionPolicy 'policy' with binding 'policy' denied request"
+                raise ApiError(422, "Invalid", said)
+
+        self.objects.rules.append(rule)
+
+    def at_write(self, act: Callable[[Request], object]) -> None:
+        """Have something done right before each write of splitter's; a report is none."""
+
+        def rule(request: Request) -> None:
+            is_report = request.part == "status" or request.ref.kind == EVENTS
+            if request.user == _WHO and not request.dry and not is_report:
+                act(request)
+
         self.objects.rules.append(rule)
 
     def refuse_writes(self, seconds: float) -> None:
@@ -401,7 +417,7 @@ class Story:
             if request.user == _WHO and self.loop.time() < until_s:
                 raise ApiError(500, "InternalError", "the API server takes no writes")
 
-        self.refuse(rule)
+        self.objects.rules.append(rule)
         self.happens(f"the API server refuses splitter's writes for {seconds:g} s")
 
     def registry(self, *, answers: bool) -> None:
@@ -450,6 +466,18 @@ class Story:
     def unsettled(self, on_demand: int) -> list[str]:
         """Name what keeps it from being at rest."""
         return self.run(self._at_once(lambda: self.scene.unsettled(on_demand)))
+
+    def at(self) -> float:
+        """Return how many seconds it is since the beginning."""
+        return self.loop.time() - _BEGINS_S
+
+    def said(self) -> set[str]:
+        """Return the reasons of what the Split says was decided."""
+        return {one["reason"] for one in self.scene.status.get("decisions") or ()}
+
+    def look(self, seconds: int) -> None:
+        """Let time pass, in which everything is looked at again and again, as splitter does by itself."""
+        self.wait(seconds)
 
     def pods(self) -> set[str]:
         """Return the UIDs of the pods that are not ending."""
