@@ -4,10 +4,11 @@
 for a moment in which everything answers; `wait` lets time pass.
 """
 
+import asyncio
 import copy
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import ClassVar, Final, TypeVar
 
@@ -23,6 +24,7 @@ from world.api import Api
 from world.apply import merge_patched
 from world.cluster import POOL, Cluster
 from world.controllers.kubelet import Timing
+from world.eviction import evict
 from world.kinds import CLAIMS, DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, Raw, Ref, path_of
 from world.process import splitting
 from world.workloads import changed, deployment
@@ -35,6 +37,7 @@ NOTICE: Final = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSc
 STARTS: Final = Timing(start_s=1.0, ready_s=4.0, end_s=2.0)
 _BEGINS_S: Final = 60.0
 _EXCUSED_S: Final = 0.2
+_EVICTS_EVERY_S: Final = 5.0
 _ANSWERS_S: Final = 0.9  # so long everything has to answer what a story says, within its second
 _CLAIM: Final[Raw] = {"metadata": {"name": "data"}, "spec": {}}
 _VOLUME: Final[Raw] = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
@@ -129,6 +132,7 @@ class Story:
         self._written: list[Written] = []
         self._repeated: set[str] = set()  # what was written since the last word of the story is told once
         self._before = self._held = ""
+        self.drains: dict[str, asyncio.Task[None]] = {}  # nodes that are being drained
         self._world = AsyncExitStack()
         self._process = AsyncExitStack()
         self.run(self._begun(raw, seed, lag_s, timing, spot_nodes))
@@ -178,6 +182,8 @@ class Story:
         _LOGGER.removeHandler(self._log)
         _LOGGER.setLevel(logging.NOTSET)
         _LOGGER.propagate = True
+        for drain in self.drains.values():
+            drain.cancel()
         try:
             self.stop()
             self.run(self._world.aclose())
@@ -339,6 +345,24 @@ class Story:
                 )
 
         return cordoned
+
+    def drain(self, node: str) -> None:
+        """Run `kubectl drain`; the node comes back when it is empty."""
+        self.happens(f"{node} is drained", self.cordon(node))
+        self.drains[node] = self.loop.create_task(self._drained(node))
+        self.run(passing(_EXCUSED_S))
+
+    async def _drained(self, node: str) -> None:
+        while pods := [
+            pod["metadata"] for pod in self.objects.all(PODS) if pod["spec"].get("nodeName") == node
+        ]:
+            for metadata in pods:
+                with suppress(ApiError):  # a budget says that it may not go now
+                    body = {"metadata": {"name": metadata["name"]}}
+                    evict(self.objects, Ref(PODS, metadata["namespace"], metadata["name"]), body, "user")
+            await passing(_EVICTS_EVERY_S)
+        self.cordon(node, until=False)()
+        del self.drains[node]
 
     def evict(self, *names: str) -> None:
         """Evict all pods of nodes, whatever budgets say."""

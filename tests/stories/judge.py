@@ -29,7 +29,7 @@ class Judge:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.broken: list[str] = []
-        self.least_available = self.most_placed = scene.replicas
+        self.least_available = self.least_serving = self.most_placed = scene.replicas
         self._excused_until_s = 0.0
         self._allowed = 0
         self._past: deque[str] = deque(maxlen=_REMEMBERED)
@@ -38,6 +38,7 @@ class Judge:
     def begin(self) -> None:
         """Count from here."""
         self.least_available, self.most_placed = self.scene.available(), self.scene.bound()
+        self.least_serving = self.scene.serving()
 
     def world(self, excused_s: float) -> None:
         """Allow what follows from what the world does now."""
@@ -96,7 +97,7 @@ class Judge:
             floor = self.floor
             if scene.stays(old) and (left := scene.available()) < floor:
                 self._break(at_s, f"{event.ref.name} ends, {left} available, {floor} promised (promise 1)")
-            serving = sum(map(scene.serves, scene.pods()))
+            serving = scene.serving()
             if scene.serves(old) and serving < floor and "minReadySeconds" not in scene.source["spec"]:
                 self._break(at_s, f"{event.ref.name} ends, {serving} serve, {floor} promised (promise 1)")
         if not old["spec"].get("nodeName") and new["spec"].get("nodeName"):
@@ -111,6 +112,7 @@ class Judge:
     def look(self) -> None:
         """Count what there is now."""
         self.least_available = min(self.least_available, self.scene.available())
+        self.least_serving = min(self.least_serving, self.scene.serving())
 
     def _break(self, at_s: float, what: str) -> None:
         self.broken.append("\n".join((*self._past, f"{at_s:.3f} s: {what}")))

@@ -112,6 +112,10 @@ class Scene:
         """Count the pods that answer and are to stay."""
         return sum(map(self.stays, self.pods()))
 
+    def serving(self) -> int:
+        """Count the pods that answer, wherever they are."""
+        return sum(map(self.serves, self.pods()))
+
     def bound(self) -> int:
         """Count the pods on nodes that stay, ready or not."""
         gone = self.doomed | self.cluster.machines.silent.keys()
