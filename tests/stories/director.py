@@ -4,23 +4,28 @@
 for a moment in which everything answers; `wait` lets time pass.
 """
 
+import asyncio
 import copy
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import ClassVar, Final, TypeVar
 
 from leaping import LeapingLoop, passing
+from splitter.core.model import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from stories.judge import BrokenPromiseError, Judge
 from stories.scene import Scene
 from stories.words import Written, said
-from world.admission import Request, Rule
+from world.admission import Request
 from world.api import Api
+from world.apply import merge_patched
 from world.cluster import POOL, Cluster
 from world.controllers.kubelet import Timing
-from world.kinds import DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, Raw, Ref, path_of
+from world.eviction import evict
+from world.kinds import CLAIMS, DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, Raw, Ref, path_of
 from world.process import splitting
 from world.workloads import changed, deployment
 
@@ -29,8 +34,13 @@ Thing = TypeVar("Thing")
 
 LABEL, PREFIX = "splitter.io/split", "splitter.io/"
 NOTICE: Final = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
+STARTS: Final = Timing(start_s=1.0, ready_s=4.0, end_s=2.0)
 _BEGINS_S: Final = 60.0
+_EXCUSED_S: Final = 0.2
+_EVICTS_EVERY_S: Final = 5.0
 _ANSWERS_S: Final = 0.9  # so long everything has to answer what a story says, within its second
+_CLAIM: Final[Raw] = {"metadata": {"name": "data"}, "spec": {}}
+_VOLUME: Final[Raw] = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 _VERBS: Final = {"DELETE": "delete", "POST": "create"}
 _LOGGER: Final = logging.getLogger("splitter.reconciler")
 _WHO: Final = "splitter"
@@ -72,7 +82,8 @@ class Told(Api):
         try:
             answer = await super().send(method, path, body, patch=patch, query=query, timeout_s=timeout_s)
         except ApiError as error:
-            self._refused(Written(verb, ref, old, body if verb == "create" else None), error)
+            meant = merge_patched(old, body or {}) if old and patch == "merge" else body
+            self._refused(Written(verb, ref, old, meant), error)
             raise
         self._tell(Written(verb, ref, old, answer))
         return answer
@@ -100,12 +111,14 @@ class Story:
         kind: str = DEPLOYMENTS,
         spot_nodes: int = 3,
         header: str = "",
-        timing: Timing | None = None,
+        timing: Timing = STARTS,
+        provider: str = "aws",
+        volume: bool = False,
         seed: int = 0,
         lag_s: float = 0.02,
         **settings: object,
     ) -> None:
-        """`timing`: of pods; `settings`: of the process, if not its own."""
+        """`timing`: of pods; `provider`: of spot nodes; `volume`: pods mount one; `settings`: splitter's."""
         header = header or f"maxSurge {surge}, maxUnavailable {unavailable}"
         self.lines = [f"# {title}", f"# N {replicas}, {header}", ""]
         self.loop = LeapingLoop()
@@ -116,15 +129,18 @@ class Story:
             "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
         }
         raw = workload or deployment(replicas, strategy=strategy)
+        if volume:
+            raw["spec"]["template"]["spec"]["volumes"] = [_VOLUME]
         self.ref = Ref(kind, "shop", raw["metadata"]["name"])
+        self._provider = provider
         self._until_s = 0.0
         self._written: list[Written] = []
+        self._repeated: set[str] = set()  # what was written since the last word of the story is told once
         self._before = self._held = ""
+        self.drains: dict[str, asyncio.Task[None]] = {}  # nodes that are being drained
         self._world = AsyncExitStack()
         self._process = AsyncExitStack()
-        self.run(
-            self._begun(raw, seed, lag_s, timing or Timing(start_s=1.0, ready_s=4.0, end_s=2.0), spot_nodes)
-        )
+        self.run(self._begun(raw, seed, lag_s, timing, spot_nodes))
         self._log = _Decisions(self._decided)
         _LOGGER.addHandler(self._log)
         _LOGGER.setLevel(logging.DEBUG)
@@ -141,6 +157,8 @@ class Story:
             self.cluster.add_node(f"od-{number + 1}", {POOL: "on-demand"}, pods=40)
         for number in range(spot_nodes):
             self.add_spot_node(f"spot-{chr(97 + number)}")
+        if raw["spec"]["template"]["spec"].get("volumes"):
+            self.objects.create(CLAIMS, "shop", _CLAIM, "user")
         self.objects.create(self.ref.kind, self.ref.namespace, raw, "user")
         self.scene = Scene(self.cluster, self.ref)
         self.judge = self.judged_by(self.scene)
@@ -169,6 +187,8 @@ class Story:
         _LOGGER.removeHandler(self._log)
         _LOGGER.setLevel(logging.NOTSET)
         _LOGGER.propagate = True
+        for drain in self.drains.values():
+            drain.cancel()
         try:
             self.stop()
             self.run(self._world.aclose())
@@ -178,21 +198,24 @@ class Story:
         if self.judge.broken:
             raise BrokenPromiseError(self.judge.broken[0])
 
-    def act(self, act: Callable[[], object]) -> None:
-        """Let the world do what it likes, at this moment."""
+    def act(self, act: Callable[[], object], excused_s: float = _EXCUSED_S) -> None:
+        """Let the world do what it likes, at this moment; for so long pods may end by it."""
 
         async def acts() -> None:
-            self.judge.world(self.loop.time())
+            self.judge.world(excused_s)
             act()
             self.judge.look()
 
         self.run(acts())
 
-    def happens(self, text: str, act: Callable[[], object] = lambda: None) -> None:
+    def happens(
+        self, text: str, act: Callable[[], object] = lambda: None, excused_s: float = _EXCUSED_S
+    ) -> None:
         """Let the world do something, write it down, and let everything answer."""
         self._flush()
+        self._repeated.clear()
         self.lines.append(f"{self.clock}  {text}")
-        self.act(act)
+        self.act(act, excused_s)
         self.run(passing(_ANSWERS_S))
 
     def wait(self, seconds: float) -> None:
@@ -215,23 +238,24 @@ class Story:
 
     def _was_refused(self, written: Written, error: ApiError) -> None:
         self._flush()
-        self.lines.append(
-            f"       {'lost a race at' if error.status == 409 else 'refused'}: {said([written])}"
-        )
+        how = "lost a race at" if error.status == 409 else "refused"
+        line = f"       {how}: {self.scene.names.of(said([written]))}"
+        if self.lines[-1] != line:
+            self.lines.append(line)
 
-    def _flush(self) -> None:
-        if self._written:
-            self.lines += [self._before, f"    -> {self.scene.names.of(said(self._written))}"]
-            self._written.clear()
+    def _flush(self, why: str = "") -> None:
+        words = self.scene.names.of(said(self._written))
+        self._written.clear()
+        if words and (once := f"{words} {why}".replace("~", "+")) not in self._repeated:
+            self._repeated.add(once)
+            self.lines += [self._before, f"    -> {words}", *([f"       {why}"] if why else [])]
 
     def _decided(self, state: str, reason: str, because: str) -> None:
         wrote, now = bool(self._written), f"{state} {reason}"
-        self._flush()
-        because = self.scene.names.of(because)
-        if wrote:
-            self.lines.append(f"       {because}{' ' if because else ''}({reason})")
-        elif now != self._held:
-            self.lines += [f"{self.clock}  {self.scene}", f"       {state}: {because} ({reason})"]
+        because = f"{self.scene.names.of(because)} ({reason})".lstrip()
+        self._flush(because)
+        if not wrote and now != self._held:
+            self.lines += [f"{self.clock}  {self.scene}", f"       {state}: {because}"]
         self._held = now
 
     @property
@@ -279,9 +303,16 @@ class Story:
         resumed = self.changed(lambda raw: raw["spec"].pop("paused"))
         self.happens("somebody runs kubectl rollout resume", resumed)
 
-    def edit_twin(self, pool: str, image: str) -> Callable[[], object]:
-        """Return how a twin is given an image by hand."""
-        return self.changed(_with_image(image), self.ref._replace(name=f"{self.ref.name}-{pool}"))
+    def twin(self, pool: Pool) -> Ref:
+        """Return where a twin is."""
+        return self.ref._replace(name=f"{self.ref.name}-{pool}")
+
+    def edit_twins(self, image: str, *pools: Pool) -> None:
+        """Give twins an image by hand."""
+        edits = [self.changed(_with_image(image), self.twin(pool)) for pool in pools]
+        self.happens(
+            f"somebody gives the image {image} to {' and '.join(pools)}", lambda: [one() for one in edits]
+        )
 
     def create_anew(self, *, labelled: bool) -> None:
         """Delete the source without what it owns, and apply its manifest again."""
@@ -324,6 +355,24 @@ class Story:
 
         return cordoned
 
+    def drain(self, node: str) -> None:
+        """Run `kubectl drain`; the node comes back when it is empty."""
+        self.happens(f"{node} is drained", self.cordon(node))
+        self.drains[node] = self.loop.create_task(self._drained(node))
+        self.run(passing(_EXCUSED_S))
+
+    async def _drained(self, node: str) -> None:
+        while pods := [
+            pod["metadata"] for pod in self.objects.all(PODS) if pod["spec"].get("nodeName") == node
+        ]:
+            for metadata in pods:
+                with suppress(ApiError):  # a budget says that it may not go now
+                    body = {"metadata": {"name": metadata["name"]}}
+                    evict(self.objects, Ref(PODS, metadata["namespace"], metadata["name"]), body, "user")
+            await passing(_EVICTS_EVERY_S)
+        self.cordon(node, until=False)()
+        del self.drains[node]
+
     def evict(self, *names: str) -> None:
         """Evict all pods of nodes, whatever budgets say."""
         pods = self.scene.on(*names)
@@ -347,6 +396,11 @@ class Story:
     def add_spot_node(self, name: str, pods: int = 10) -> None:
         """Have a spot node with room for so many pods join."""
         self.cluster.add_node(name, {POOL: "spot"}, pods=pods)
+        if self._provider:
+            node = Ref(NODES, "", name)
+            changed(
+                self.cluster, node, lambda raw: raw["spec"].update(providerID=f"{self._provider}:///{name}")
+            )
 
     def room(self, **pods: int) -> Callable[[], object]:
         """Return how nodes come to have room for so many pods; underscores stand for dashes."""
@@ -368,8 +422,24 @@ class Story:
         else:
             self.happens(f"a quota allows {quota} pods", lambda: self.cluster.quota("pods", quota))
 
-    def refuse(self, rule: Rule) -> None:
-        """Have a policy from now on."""
+    def refuse(self, refuses: Callable[[Request], bool]) -> None:
+        """Have a policy from now on: it refuses what it is true of."""
+
+        def rule(request: Request) -> None:
+            if refuses(request):
+                said = "ValidatingAdmissionPolicy 'policy' with binding 'policy' denied request"
+                raise ApiError(422, "Invalid", said)
+
+        self.objects.rules.append(rule)
+
+    def at_write(self, act: Callable[[Request], object]) -> None:
+        """Have something done right before each write of splitter's; a report is none."""
+
+        def rule(request: Request) -> None:
+            is_report = request.part == "status" or request.ref.kind == EVENTS
+            if request.user == _WHO and not request.dry and not is_report:
+                act(request)
+
         self.objects.rules.append(rule)
 
     def refuse_writes(self, seconds: float) -> None:
@@ -380,10 +450,39 @@ class Story:
             if request.user == _WHO and self.loop.time() < until_s:
                 raise ApiError(500, "InternalError", "the API server takes no writes")
 
-        self.refuse(rule)
+        self.objects.rules.append(rule)
         self.happens(f"the API server refuses splitter's writes for {seconds:g} s")
 
+    def registry(self, *, answers: bool) -> None:
+        """Take the registry of images away, or bring it back."""
+
+        def change() -> None:
+            self.cluster.machines.registry_answers = answers
+            self.cluster.kubelets.look_at()
+
+        self.happens(f"the registry {'answers again' if answers else 'does not answer any more'}", change)
+
+    def claim(self, *, there: bool) -> None:
+        """Take away the volume claim that the pods name, or make it again."""
+        claim = Ref(CLAIMS, "shop", "data")
+        if there:
+            make = partial(self.objects.create, CLAIMS, "shop", _CLAIM, "user")
+            self.happens("somebody makes the claim that the pods name", make)
+        else:
+            self.happens("somebody deletes the claim that the pods name", partial(self.objects.delete, claim))
+
+    def taint_spot(self, taint: str) -> None:
+        """Taint all spot nodes, or take the taint away."""
+        key, _, value = taint.partition(":")[0].partition("=")
+        taints = [{"key": key, "value": value, "effect": "NoSchedule"}] if taint else []
+        tainted = _each(lambda name: self.cluster.taint(name, taints), self.scene.spot_nodes())
+        self.happens(f"all spot nodes get the taint {taint}" if taint else "the taint is taken away", tainted)
+
     # --- what a test asks ---------------------------------------------------------------------------
+
+    def counts(self) -> str:
+        """Say who holds how many."""
+        return self.run(self._at_once(lambda: str(self.scene)))
 
     def available(self) -> int:
         """Count the pods that answer and are to stay."""
@@ -404,6 +503,18 @@ class Story:
     def unsettled(self, on_demand: int) -> list[str]:
         """Name what keeps it from being at rest."""
         return self.run(self._at_once(lambda: self.scene.unsettled(on_demand)))
+
+    def at(self) -> float:
+        """Return how many seconds it is since the beginning."""
+        return self.loop.time() - _BEGINS_S
+
+    def said(self) -> set[str]:
+        """Return the reasons of what the Split says was decided."""
+        return {one["reason"] for one in self.scene.status.get("decisions") or ()}
+
+    def look(self, seconds: int) -> None:
+        """Let time pass, in which everything is looked at again and again, as splitter does by itself."""
+        self.wait(seconds)
 
     def pods(self) -> set[str]:
         """Return the UIDs of the pods that are not ending."""

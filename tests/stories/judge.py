@@ -24,25 +24,27 @@ class BrokenPromiseError(AssertionError):
 class Judge:
     """Watches one workload; `broken` tells each promise that did not hold.
 
-    `excused_s`: so long after what the world has done the pods that end were chosen before it.
+    So long as `excused_s` after what the world has done, the pods that end were chosen before it.
     """
 
-    def __init__(self, scene: Scene, excused_s: float = 0.2) -> None:
+    def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.broken: list[str] = []
-        self.least_available = self.most_placed = scene.replicas
-        self._excused_s = excused_s
+        self.least_available = self.least_serving = self.most_placed = scene.replicas
         self._excused_until_s = 0.0
+        self._allowed = 0
         self._past: deque[str] = deque(maxlen=_REMEMBERED)
         scene.objects.follow(PODS, self._pod_changed)
 
     def begin(self) -> None:
         """Count from here."""
         self.least_available, self.most_placed = self.scene.available(), self.scene.bound()
+        self.least_serving = self.scene.serving()
 
-    def world(self, at_s: float) -> None:
+    def world(self, excused_s: float) -> None:
         """Allow what follows from what the world does now."""
-        self._excused_until_s = at_s + self._excused_s
+        self._excused_until_s = asyncio.get_running_loop().time() + excused_s
+        self._allow()
 
     def written(self, written: Written, at_s: float) -> None:
         """Judge a write of splitter's by itself."""
@@ -70,6 +72,14 @@ class Judge:
         emergency = max(scene.replicas, starting) if hurt or known or self._are_short() else 0
         return scene.replicas + max(1, strategy(source)[0]) + sum(map(is_active, hurt)) + emergency
 
+    def _allow(self) -> int | None:
+        """Return how many may be placed: what was allowed once may be there while it is asked for still."""
+        if (ceiling := self.ceiling) is None:
+            self._allowed = self.scene.asked_for()
+            return None
+        self._allowed = max(ceiling, min(self._allowed, self.scene.asked_for()))
+        return self._allowed
+
     def _is_hurt(self, pod: Raw) -> bool:
         name = pod["spec"].get("nodeName")
         return bool(name) and (
@@ -91,20 +101,22 @@ class Judge:
             floor = self.floor
             if scene.stays(old) and (left := scene.available()) < floor:
                 self.break_(at_s, f"{event.ref.name} ends, {left} available, {floor} promised (promise 1)")
-            serving = sum(map(scene.serves, scene.pods()))
+            serving = scene.serving()
             if scene.serves(old) and serving < floor and "minReadySeconds" not in scene.source["spec"]:
                 self.break_(at_s, f"{event.ref.name} ends, {serving} serve, {floor} promised (promise 1)")
         if not old["spec"].get("nodeName") and new["spec"].get("nodeName"):
-            ceiling, placed = self.ceiling, scene.bound()
+            placed = scene.bound()
             self.most_placed = max(self.most_placed, placed)
-            if ceiling is not None and placed > ceiling and at_s > self._excused_until_s:
-                self.break_(at_s, f"{placed} are placed, {ceiling} may be (promise 2)")
+            if (most := self._allow()) is not None and placed > most and at_s > self._excused_until_s:
+                self.break_(at_s, f"{placed} are placed, {most} may be (promise 2)")
         self.look()
+        self._allow()
         self._past.append(f"{at_s:.3f} s: {event.ref.name}{' ends' if ends else ''}")
 
     def look(self) -> None:
         """Count what there is now."""
         self.least_available = min(self.least_available, self.scene.available())
+        self.least_serving = min(self.least_serving, self.scene.serving())
 
     def break_(self, at_s: float, what: str) -> None:
         """Note that a promise did not hold."""

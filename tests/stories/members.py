@@ -54,16 +54,15 @@ def manifest(
 class MembersJudge(Judge):
     """Judges twins of a StatefulSet: what each write leaves, how many there are, and on which pool."""
 
-    def __init__(self, scene: Scene, excused_s: float = 0.2) -> None:
-        super().__init__(scene, excused_s)
-        self.least, self.most, self.least_majority = scene.replicas, 0, scene.replicas
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self.most, self.least_majority = 0, scene.replicas
         self.missed: dict[str, float] = {}  # nodes that went while Ready: their kubelets may run on
         scene.objects.follow(NODES, self._node_changed)
 
     def begin(self) -> None:
         """Count from here."""
-        self.least = self.least_majority = self.scene.replicas
-        self.most = 0
+        self.most, self.least_majority = 0, self.scene.replicas
         super().begin()
         self.look()
 
@@ -79,7 +78,6 @@ class MembersJudge(Judge):
         on_spot = sum(
             (pod["metadata"].get("labels") or {}).get("splitter.io/pool") == "spot" for pod in placed
         )
-        self.least = min(self.least, sum(map(scene.serves, placed)))
         self.most = max(self.most, len(placed))
         self.least_majority = min(self.least_majority, len(placed) - 2 * on_spot)
 
@@ -324,7 +322,7 @@ class Members(Story):
     @property
     def least(self) -> int:
         """The fewest members that served at any moment."""
-        return self.judge.least
+        return self.judge.least_serving
 
     @property
     def least_majority(self) -> int:

@@ -42,8 +42,8 @@ _TOLD_AGAIN_S = 60.0
 class PlacementJudge(Judge):
     """Judges each end of a member as it is asked for."""
 
-    def __init__(self, scene: Scene, excused_s: float = 0.2) -> None:
-        super().__init__(scene, excused_s)
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
         self.ends: list[tuple[float, int]] = []  # second and ordinal of each end of splitter's, once a pod
         self.fewest = 99
         self.placeholders = 0
@@ -290,7 +290,7 @@ class PlacementStory(Story):
 
     def _ends(self, name: str, ends: datetime) -> None:
         if self.judge.deadlines.get(name) == ends:
-            self.judge.world(self.loop.time())
+            self.judge.world(0.2)
             self._become("gone", name)
             self.judge.look()
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from splitter.core.placeable import FEWEST
-from splitter.kube.client import ApiError
 from stories.placement import PlacementStory
 from world.admission import Request
 from world.kinds import NODES, SPLITS, Ref
@@ -57,9 +56,9 @@ class Life:
         self.story.wait(seconds)
         assert not self.story.judge.broken, self.story.judge.broken[0]
 
-    def _forget(self, request: Request) -> None:
-        if self.forgets and (request.ref.kind, request.part) == (SPLITS, "status"):
-            raise ApiError(500, "InternalError", "the status cannot be written")
+    def _forget(self, request: Request) -> bool:
+        """Have the status of the Split be refused."""
+        return self.forgets and (request.ref.kind, request.part) == (SPLITS, "status")
 
     # --- what happens -------------------------------------------------------------------------------
 

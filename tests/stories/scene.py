@@ -24,6 +24,7 @@ class Scene:
         self.cluster = cluster
         self.objects = cluster.objects
         self.ref = source
+        self._last: Raw = cluster.objects.get(source)
         self.names = Names(cluster.objects)
         self.doomed: set[str] = set()  # nodes that are announced to go
 
@@ -31,8 +32,9 @@ class Scene:
 
     @property
     def source(self) -> Raw:
-        """Return the user's workload."""
-        return self.objects.get(self.ref)
+        """Return the user's workload, as it was last if it is not there."""
+        self._last = self.objects.find(self.ref) or self._last
+        return self._last
 
     @property
     def replicas(self) -> int:
@@ -112,10 +114,40 @@ class Scene:
         """Count the pods that answer and are to stay."""
         return sum(map(self.stays, self.pods()))
 
+    def serving(self) -> int:
+        """Count the pods that answer, wherever they are."""
+        return sum(map(self.serves, self.pods()))
+
     def bound(self) -> int:
         """Count the pods on nodes that stay, ready or not."""
         gone = self.doomed | self.cluster.machines.silent.keys()
-        return sum(bool(name := pod["spec"].get("nodeName")) and name not in gone for pod in self.pods())
+        return sum(
+            bool(name := pod["spec"].get("nodeName")) and name not in gone and self._is_kept(pod)
+            for pod in self.pods()
+        )
+
+    def _is_kept(self, pod: Raw) -> bool:
+        """Whether what controls it is there: else the garbage collector takes it."""
+        if (owner := controller_of(pod)) is None:
+            return True
+        of = self.objects.find(Ref(REPLICA_SETS, self.ref.namespace, owner["name"]))
+        if owner["kind"] != "ReplicaSet" or of is None:
+            return owner["kind"] != "ReplicaSet"
+        if (above := controller_of(of)) is None:
+            return True
+        there = self.objects.find(self.ref._replace(name=above["name"]))
+        return there is not None and there["metadata"]["uid"] == above["uid"]
+
+    def asked_for(self) -> int:
+        """Count what may be there without a further write."""
+        count = len(self.unowned())
+        for one in (self.source, *self.twins.values()):
+            sets = self.replica_sets(one)
+            held = sum(rs["spec"].get("replicas", 0) for rs in sets)
+            surge = strategy(one)[0] if self.ref.kind == DEPLOYMENTS and is_rolling(self, one) else 0
+            most = 0 if one["spec"].get("paused") and not held else one["spec"].get("replicas", 0) + surge
+            count += max(most, held, len(self.pods(one)))
+        return count + sum(rs["spec"].get("replicas", 0) for rs in self.parked())
 
     def images(self) -> set[str]:
         """Return what runs."""

@@ -6,13 +6,15 @@ through. `SPLITTER_REGENERATE=1 pytest tests/stories` writes them anew.
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED
-from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import Pool
 from stories.director import Story
+from stories.words import images
+from world.controllers.kubelet import Timing
+from world.kinds import REPLICA_SETS, Ref
 
 FOLDER = Path(__file__).parent
 POLICY = {"on_demand_base": "2", "spot_percent": "80"}
@@ -28,14 +30,19 @@ def keep(story: Story, name: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def split(title: str, replicas: int = 10, surge: int = 3, unavailable: int = 2) -> Story:
+def split(title: str, replicas: int = 10, surge: int = 3, unavailable: int = 2, **world: Any) -> Story:  # noqa: ANN401 (what a story takes)
     """Return a story of a workload that is already split, told from there on."""
-    story = Story(title, replicas, surge, unavailable)
+    story = Story(title, replicas, surge, unavailable, **world)
     story.label(**POLICY)
     story.wait(600)
     del story.lines[3:]
     story.lines.append(f"{story.clock}  split since long: {story.counts()}")
     return story
+
+
+def revisions(story: Story) -> set[str]:
+    """Return the images that the source could be rolled back to."""
+    return {images(rs["spec"]) for rs in story.scene.replica_sets(story.scene.source)}
 
 
 class TestTakingOver:
@@ -65,7 +72,8 @@ class TestTakingOver:
 
     def test_one_replica(self) -> None:
         """A single replica is replaced by one on spot that is ready before."""
-        story = Story("Taking over a single replica", 1, 1, 0)
+        story = Story("Taking over a single replica", 1, 1, 0, spot_nodes=0)
+        story.add_spot("spot-a")
         story.label()
         story.wait(120)
         assert not story.unsettled(on_demand=0)
@@ -94,8 +102,8 @@ class TestTakingOver:
     @pytest.mark.parametrize(("start_s", "notice_s"), [(20, 0), (40, 30), (20, 120)])
     def test_while_spot_goes(self, start_s: int, notice_s: int) -> None:
         """What is lost in the middle is covered at once, and the cover stays when the lost pods are gone."""
-        story = Story(f"Taking over while all spot nodes go, {notice_s} s after their notice", spot_nodes=2)
-        story.cluster.start_s = start_s
+        title = f"Taking over while all spot nodes go, {notice_s} s after their notice"
+        story = Story(title, spot_nodes=2, timing=Timing(ready_s=start_s - 1.0))
         story.label(on_demand_base="2")
         story.wait(2 * start_s + 5)
         if notice_s:
@@ -118,13 +126,13 @@ class TestTakingOver:
         story = Story("Old revisions are kept for kubectl rollout undo")
         story.set_image("web:2")
         story.wait(120)
-        before = {rs.template for rs in story.cluster.owned_by(story.cluster.source)}
+        before = revisions(story)
         story.label(**POLICY)
         story.wait(120)
         story.unlabel()
         story.wait(120)
         assert not story.traces()
-        assert {rs.template for rs in story.cluster.owned_by(story.cluster.source)} == before == {"v1", "v2"}
+        assert revisions(story) == before == {"web:1", "web:2"}
         story.set_image("web:1")
         story.wait(120)
         assert not story.traces()
@@ -174,7 +182,7 @@ class TestGivingBack:
         story.unlabel()
         story.wait(120)
         assert not story.traces()
-        assert {rs.template for rs in story.cluster.owned_by(story.cluster.source)} == {"v1", "v2"}
+        assert revisions(story) == {"web:1", "web:2"}
         keep(story, "give-back-another-image")
 
     def test_another_count_than_was_taken_over(self) -> None:
@@ -191,46 +199,43 @@ class TestGivingBack:
         keep(story, "give-back-another-count")
 
 
+def as_an_earlier_version(story: Story, left: int) -> None:
+    """Have a parked ReplicaSet of the source's own pods beside the twins, which lack as many."""
+    [kept] = story.scene.parked()
+    metadata = kept["metadata"]
+    parked = {"metadata": {**metadata, "name": "web-parked"}, "spec": {**kept["spec"], "replicas": left}}
+    for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+        parked["metadata"].pop(field, None)
+    story.objects.delete(Ref(REPLICA_SETS, "shop", metadata["name"]))
+    story.objects.create(REPLICA_SETS, "shop", parked, "splitter")
+    for pool, twin in story.scene.twins.items() if left else ():
+        change = twin["spec"]["replicas"] - left // 2
+        story.changed(lambda raw: raw["spec"].update(replicas=change), story.twin(pool))()  # noqa: B023 (at once)
+
+
 class TestUpgrade:
     """What an earlier version has split: twins with pods of their own, and a parked ReplicaSet."""
 
     @pytest.mark.parametrize("left", [0, 4])
     def test_goes_on_and_is_given_back(self, left: int) -> None:
         """At rest, or in the middle of its hand-over: it ends as it began, and no twin's pod restarts."""
-        story = Story(f"Split by an earlier version, with {left} replicas that were to move yet")
-        cluster, source = story.cluster, story.cluster.source
-        [parked] = cluster.owned_by(source)
-        moved = sorted(cluster.pods.values(), key=lambda pod: pod.name)[left:]
-        for pool in Pool:
-            twin = Deployment(
-                f"web-{pool}", f"uid-{pool}", pool, f"v1|{pool}", 0, 1, 0, cluster.version(), history_limit=2
-            )
-            cluster.twins[pool] = twin
-            twin.rendered_hash = twin.made_of = twin.template
-            pods = [pod for pod in moved if cluster.nodes[pod.node or ""].spot is (pool is Pool.SPOT)]
-            twin.replicas = len(pods)
-            owner = cluster.make_replica_set(twin, twin.template, len(pods))
-            for pod in pods:
-                pod.owner, pod.pool, pod.template = owner.uid, pool, twin.template
-                pod.label, pod.hash = pool, owner.hashes[0]
-        parked.spec, parked.controlled, parked.desired_replicas = left, False, None
-        parked.labels = {TEMPLATE_HASH: parked.hashes[0], LABEL_SPLIT: SPLIT_PARKED}
-        cluster.change_spec(source, paused=True, paused_by_us=True)
-        source.annotations[ANNOTATION_TAKEN_OVER] = ownership_mark_value(source.uid, cluster.instant(0))
-        cluster.split = Split("uid-split", source.uid, takes_over=True)
-        cluster.split.status = {"state": "TakingOver" if left else "Steady"}
-        before = {pod.name for pod in moved}
-        story.label(**POLICY)
+        story = split(f"Split by an earlier version, with {left} replicas that were to move yet")
+        story.stop()
+        story.act(lambda: as_an_earlier_version(story, left))
+        story.wait(30)
+        story.start()
+        story.judge.begin()
+        before = story.pods()
         story.wait(600)
-        assert not unsettled(cluster, on_demand=4)
+        assert not story.unsettled(on_demand=4)
         assert story.judge.least_available == 10
         if not left:
-            assert set(cluster.pods) == before
-        before = set(cluster.pods)
+            assert story.pods() == before
+        before = story.pods()
         story.unlabel()
         story.wait(120)
-        assert not traces(cluster)
-        assert set(cluster.pods) == before
+        assert not story.traces()
+        assert story.pods() == before
         keep(story, f"split-by-an-earlier-version-{left}")
 
 
@@ -272,8 +277,8 @@ class TestRunning:
     def test_a_twin_is_deleted(self) -> None:
         """A twin deleted by hand comes back, and nothing else goes with it."""
         story = split("Somebody deletes a twin")
-        story.cluster.delete_twin(Pool.SPOT)
-        story.happens("somebody deletes web-spot")
+        deleted = lambda: story.objects.delete(story.twin(Pool.SPOT))  # noqa: E731
+        story.happens("somebody deletes web-spot", deleted, excused_s=2.0)
         story.wait(3600)
         assert not story.unsettled(on_demand=4)
         keep(story, "twin-deleted")
@@ -282,8 +287,7 @@ class TestRunning:
     def test_a_twin_is_edited(self, template: str) -> None:
         """What somebody writes over a twin's template is put back, make before break."""
         story = split("Somebody edits the template of a twin")
-        story.cluster.edit_twin(Pool.SPOT, template)
-        story.happens(f"somebody gives web-spot the template {template}")
+        story.edit_twins(f"web:{template}", Pool.SPOT)
         story.wait(300)
         assert not story.unsettled(on_demand=4)
         assert story.judge.least_available == 10
@@ -292,17 +296,16 @@ class TestRunning:
     def test_a_twin_is_edited_again_and_again(self) -> None:
         """Two who each put back what the other writes would have all pods replaced without end."""
         story = split("Somebody edits the template of a twin again and again")
-        born = story.cluster.born
+        born = story.scene.names.given
         for _ in range(60):
-            if (spot := story.cluster.twins.get(Pool.SPOT)) is not None and spot.template != "by-hand":
-                story.cluster.edit_twin(Pool.SPOT, "by-hand")
-                story.happens("somebody gives web-spot the template by-hand")
+            spot = story.scene.twins.get(Pool.SPOT)
+            if spot is not None and images(spot["spec"]) != "web:by-hand":
+                story.edit_twins("web:by-hand", Pool.SPOT)
             story.wait(30)
         assert story.reason() == "Conflict"
-        assert story.cluster.split is not None
-        assert "the pod templates of its twins" in str(story.cluster.split.status["message"])
+        assert "the pod templates of its twins" in story.scene.status["message"]
         assert story.judge.least_available == 10
-        assert story.cluster.born - born < 40
+        assert story.scene.names.given - born < 40
         story.unlabel()
         story.wait(60)
         assert not story.traces()
@@ -311,16 +314,14 @@ class TestRunning:
         """`kubectl set image deploy -l app=web` reaches both twins, too: each image is rolled out once."""
         story = split("Images are set by label, of the source and of both twins")
         for number in range(2, 7):
-            born = story.cluster.born
-            for pool in Pool:
-                story.cluster.edit_twin(pool, f"v{number}|{pool}")
-            story.happens(f"somebody gives both twins the image v{number}")
+            born = story.scene.names.given
+            story.edit_twins(f"web:{number}", *Pool)
             story.wait(2)
-            story.set_image(f"v{number}")
+            story.set_image(f"web:{number}")
             story.wait(60)
             assert not story.unsettled(on_demand=4)
-            assert story.cluster.born - born == 12  # 10 pods and 2 ReplicaSets
-        said = str(story.cluster.split and story.cluster.split.status["decisions"])
+            assert story.scene.names.given - born == 12  # 10 pods and 2 ReplicaSets
+        said = str(story.scene.status["decisions"])
         assert "Rolling" in said
         assert not [reason for reason in ("Drift", "Conflict") if reason in said]
 
@@ -329,15 +330,12 @@ class TestRunning:
         story = split("Both twins are edited by one command, again and again")
         counts = []
         for _ in range(3):
-            for pool in Pool:
-                story.cluster.edit_twin(pool, f"by-hand|{pool}")
-            story.happens("somebody edits both twins")
+            story.edit_twins("web:by-hand", *Pool)
             story.wait(120)
-            assert story.cluster.split is not None
-            counts.append(str(story.cluster.split.status["writeConflicts"]).count("2026-"))
+            counts.append(str(story.scene.status["writeConflicts"]).count("2026-"))
         assert counts == [1, 2, 3]
         assert story.reason() == "Conflict"
-        said = str(story.cluster.split and story.cluster.split.status["decisions"])
+        said = str(story.scene.status["decisions"])
         assert "put back (2 of 3 times within 10 min)" in said
         assert "3 write conflicts within 10 min over the pod templates of its twins: the workload" in said
 
@@ -357,8 +355,8 @@ class TestRunning:
         story = Story("Dry-run before taking over")
         story.label(**POLICY, dry_run="true")
         story.wait(60)
-        assert not story.cluster.twins
-        assert not story.cluster.source.paused
+        assert not story.scene.twins
+        assert not story.scene.source["spec"].get("paused")
         story.unlabel()
         story.wait(10)
         assert not story.traces()
@@ -373,7 +371,7 @@ class TestRunning:
         assert story.scene.counts() == (4, 6)
         story.set_image("web:2")
         story.wait(120)
-        assert [twin.template for twin in story.cluster.twins.values()] == ["v2|on-demand", "v2|spot"]
+        assert [images(twin["spec"]) for twin in story.scene.twins.values()] == ["web:2", "web:2"]
         story.annotate(freeze=None)
         story.wait(240)
         assert not story.unsettled(on_demand=4)
@@ -398,11 +396,10 @@ class TestSpot:
 
     def test_short_notice(self) -> None:
         """Where a notice is 30 s the doomed have been let go before their machines end."""
-        story = split("A notice of 30 s on all spot nodes")
-        story.cluster.notice_s = 30.0
+        story = split("A notice of 30 s on all spot nodes", provider="gce")
         story.notice("spot-a", "spot-b", "spot-c")
         story.wait(20)
-        assert not [pod for pod in story.cluster.pods.values() if (pod.node or "").startswith("spot-")]
+        assert not story.scene.on("spot-")
         assert story.reason() == "SpotInterrupted"  # their machines live
         story.wait(10)
         story.vanish("spot-a", "spot-b", "spot-c")
@@ -414,7 +411,8 @@ class TestSpot:
         """Whoever gives the notice evicts the pods at once: it is no loss while the machines live."""
         story = split("A notice on all spot nodes, and a drain at once")
         story.notice("spot-a", "spot-b", "spot-c")
-        story.drain("spot-a", "spot-b", "spot-c")
+        story.evict("spot-a", "spot-b", "spot-c")
+        story.wait(5)
         assert story.reason() == "SpotInterrupted"
         story.wait(30)
         assert story.reason() == "SpotInterrupted"
@@ -423,6 +421,7 @@ class TestSpot:
         story.add_spot("spot-d", "spot-e", "spot-f")
         story.wait(30)
         story.vanish("spot-d", "spot-e", "spot-f")
+        story.wait(5)
         assert story.reason() == "SpotLost"
         keep(story, "notice-drain")
 
@@ -478,7 +477,7 @@ class TestSpot:
         story.vanish("spot-a", "spot-b", "spot-c")
         story.wait(60)
         assert story.scene.counts()[0] == 4
-        story.wait(10)
+        story.wait(15)
         assert story.scene.counts()[0] == 10
         story.wait(10)
         assert story.available() == 10
@@ -546,9 +545,9 @@ class TestCreatedAnew:
         story.create_anew(labelled=True)
         story.wait(600)
         assert not story.unsettled(on_demand=4)
-        assert {rs.owner for rs in story.cluster.released()} == {story.cluster.source.uid}
-        assert story.cluster.split is not None
-        assert story.cluster.split.owner == story.cluster.source.uid
+        owned = [*story.scene.parked(), story.scene.split]
+        owners = {raw["metadata"]["ownerReferences"][0]["uid"] for raw in owned if raw is not None}
+        assert owners == {story.scene.source["metadata"]["uid"]}
         assert story.judge.least_available == 10
         if moment_s < 600:
             keep(story, "created-anew")
@@ -574,8 +573,10 @@ class TestWriteConflicts:
 
     def test_unpaused_once(self) -> None:
         """One foreign unpause makes N intruders, which are parked and drained."""
-        story = split("Somebody runs kubectl rollout resume once")
+        story = split("Somebody runs kubectl rollout resume once, while splitter is away")
+        story.stop()
         story.resume()
+        story.start()
         story.wait(120)
         assert not story.unsettled(on_demand=4)
         assert story.judge.least_available == 10
@@ -624,7 +625,7 @@ class TestCauses:
         story.wait(1800)
         assert story.scene.counts()[0] == 10
         story.registry(answers=True)
-        story.wait(3600)
+        story.wait(7200)
         assert not story.unsettled(on_demand=4)
         keep(story, "cause-image-return")
 
@@ -659,7 +660,7 @@ class TestCauses:
 
     def test_a_missing_claim(self) -> None:
         """No node would help replicas whose claim is not there."""
-        story = split("The claim that the pods name is gone while web is scaled out")
+        story = split("The claim that the pods name is gone while web is scaled out", volume=True)
         story.claim(there=False)
         story.scale(20)
         story.wait(600)

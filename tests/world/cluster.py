@@ -42,6 +42,7 @@ class Cluster:
         collecting = Informers(self.objects, seed + 4, lag_s)
         self.kubelets = Kubelets(running, self.machines, timing or Timing())
         self.scheduler = Scheduler(scheduling)
+        self.garbage = Garbage(collecting)
         self.controllers: list[Controller] = [
             Deployments(managing),
             ReplicaSets(managing),
@@ -53,7 +54,7 @@ class Cluster:
             PodCollector(managing),
             Quotas(managing),
             Namespaces(managing),
-            Garbage(collecting),
+            self.garbage,
             self.scheduler,
             self.kubelets,
         ]
