@@ -127,7 +127,11 @@ class PlacementJudge(Judge):
 
     def _has_room(self) -> bool:
         """Whether on-demand takes one more, in the place of the placeholder if need be."""
-        pods = [one for one in self.scene.objects.all(PODS, "shop") if HELD not in one["metadata"]["labels"]]
+        pods = [
+            one
+            for one in self.scene.objects.all(PODS, "shop")
+            if HELD not in (one["metadata"].get("labels") or {})
+        ]
         used = [one["spec"].get("nodeName") for one in pods]
         nodes = (raw for raw in self.scene.objects.all(NODES) if raw["metadata"]["labels"][POOL] != "spot")
         return any(
@@ -360,7 +364,7 @@ class PlacementStory(Story):
             lambda pod, raw: (
                 text
                 if raw["metadata"]["name"].startswith(node)
-                and "splitter.io/pool" in pod["metadata"]["labels"]
+                and "splitter.io/pool" in (pod["metadata"].get("labels") or {})
                 and ordinal(pod, "db") >= 0
                 else ""
             )
