@@ -138,10 +138,15 @@ class MembersJudge(Judge):
         first = (one["spec"].get("ordinals") or {}).get("start", 0)
         wanted = range(first, first + one["spec"]["replicas"])
         kept = sum(
-            ordinal(pod, one["metadata"]["name"]) in wanted and self.scene.stays(pod)
+            ordinal(pod, one["metadata"]["name"]) in wanted and self._seems_to_stay(pod)
             for pod in self.scene.pods(one)
         )
         return min(kept, len(wanted) - 1) if kept and self._rolls(one) else kept
+
+    def _seems_to_stay(self, pod: Raw) -> bool:
+        """Whether the API server shows it as ready on a node that stays: a silent one is known later."""
+        there = self.scene.node_of(pod) is not None
+        return is_ready(pod) and there and pod["spec"]["nodeName"] not in self.scene.doomed
 
     def _potential(self, one: Raw) -> int:
         """Count what may be there without a further write; what finds no node takes no room."""

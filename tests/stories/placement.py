@@ -24,7 +24,7 @@ from world.controllers.replica_set import is_available
 from world.controllers.stateful_set import ordinal
 from world.kinds import BUDGETS, NODES, PODS, PRIORITIES, STATEFUL_SETS, Raw, Ref, path_of, ref_of
 from world.objects import Event
-from world.placing import Placing
+from world.placement_policy import PlacementPolicy
 from world.pods import is_active
 from world.workloads import changed
 
@@ -198,7 +198,7 @@ class PlacementStory(Story):
         self.cluster.scheduler.filters.clear()
         self.run(self._at_once(self.judge.begin))
         self.zero_s = self._until_s
-        self.placing.acts = acts
+        self.policy.acts = acts
         if labelled:
             self.begin()
 
@@ -220,8 +220,8 @@ class PlacementStory(Story):
         least = {"metadata": {}, "value": -10, "preemptionPolicy": "Never"}
         self.objects.put(path_of(PRIORITIES, "", "splitter-placeholder"), least)
         self.cluster.api.missing.discard("karpenter.sh")
-        self.placing = Placing(self.objects)
-        self.placing.before = self._born
+        self.policy = PlacementPolicy(self.objects)
+        self.policy.before = self._born
         self.cluster.scheduler.filters.append(self._not_at_home)
 
     def _not_at_home(self, pod: Raw, node: Raw) -> str:
@@ -482,8 +482,8 @@ class PlacementStory(Story):
     @property
     def ordinals(self) -> list[int] | None:
         """The ordinals that are on on-demand, as the Split says."""
-        found: list[int] | None = ((self.scene.split or {}).get("spec") or {}).get("onDemandOrdinals")
-        return found
+        listed: list[int] | None = ((self.scene.split or {}).get("spec") or {}).get("onDemandOrdinals")
+        return listed
 
     def held(self) -> list[Raw]:
         """Return the placeholder, if there is one."""

@@ -83,9 +83,9 @@ class Life:
             ("base", lambda: story.annotate(on_demand_base=dice.choice(["majority", "0", "1", "2", "4"]))),
             ("freeze", lambda: story.annotate(freeze=dice.choice(["true", None]))),
             ("blocked", lambda: story.refused(by_karpenter=True)),
-            ("policy gone", lambda: setattr(story.placing, "acts", False)),
-            ("policy seen to be gone", story.placing.remove),
-            ("policy back", story.placing.install),
+            ("policy gone", lambda: setattr(story.policy, "acts", False)),
+            ("policy seen to be gone", story.policy.remove),
+            ("policy back", story.policy.install),
             ("od cordoned", lambda: story.nodes_are(dice.choice(["cordoned", "up"]), "od")),
             ("members kept off", lambda: story.keep_off(dice.choice(["od", "spot"]))),
             ("members kept off nothing", story.let_on),
@@ -162,7 +162,7 @@ class Life:
         story.refused(by_karpenter=False)
         story.annotate(on_demand_base=None, freeze=None)
         story.cluster.api.answers, self.forgets = True, False
-        story.placing.install()
+        story.policy.install()
         story.let_on()
         story.recover_placeholders()
         story.rivals_go()

@@ -32,7 +32,7 @@ def test_a_life_sees_a_member_that_is_ended_too_often(monkeypatch: pytest.Monkey
     monkeypatch.setattr(disruption, "_unplaceable", lambda *_: None)
     monkeypatch.setattr(disruption, "not_made_again", lambda *_: None)
     story = PlacementStory(tolerant=True)
-    story.placing.acts = False
+    story.policy.acts = False
     story.nodes_are("doomed", "spot-a", "spot-b")
     story.wait(600)
     with pytest.raises(BrokenPromiseError, match="was ended 5 times within an hour"):

@@ -11,11 +11,11 @@ from stories.placement import PlacementStory
 def test_the_policy_is_gone() -> None:
     """A member that is born without its label is tried again ever later: it would land anywhere."""
     story = PlacementStory()
-    story.placing.acts = False
+    story.policy.acts = False
     story.annotate(on_demand_base="4")
     story.wait(6 * 3600)
     assert len(story.ends) <= 10
-    story.placing.acts = True
+    story.policy.acts = True
     story.wait(20 * 3600)
     assert story.where()[3] == "od"
 
@@ -23,7 +23,7 @@ def test_the_policy_is_gone() -> None:
 def test_the_policy_is_gone_on_notice() -> None:
     """A doomed member that is born on the doomed node again is not evicted again and again."""
     story = PlacementStory(tolerant=True)
-    story.placing.acts = False
+    story.policy.acts = False
     story.nodes_are("doomed", "spot-a")
     story.wait(600)
     assert 1 <= len(story.ends) <= 3
@@ -39,7 +39,7 @@ def test_the_policy_was_gone_and_a_majority_stands_on_spot() -> None:
 def test_the_policy_does_not_act_and_nobody_is_moved_on_notice() -> None:
     """What one member's restart has told holds for the next: it would be born anywhere too."""
     story = PlacementStory()
-    story.placing.acts = False
+    story.policy.acts = False
     story.annotate(on_demand_base="4")
     story.wait(60)
     before = len(story.ends)

@@ -28,7 +28,7 @@ _ON_DEMAND: Final = {"matchExpressions": [{"key": _KEY, "operator": "NotIn", "va
 _SPOT: Final = {"matchExpressions": [{"key": _KEY, "operator": "In", "values": ["spot"]}]}
 
 
-class Placing:
+class PlacementPolicy:
     """The policy, its binding and what they do; `acts`: else pods are born as their manifests say."""
 
     def __init__(self, objects: Objects) -> None:
