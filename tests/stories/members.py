@@ -118,7 +118,7 @@ class MembersJudge(Judge):
     def _most(self) -> int:
         """Return N + S, and what an emergency adds (promise 2)."""
         scene, pods = self.scene, self.scene.objects.all(PODS, "shop")
-        going = sum(bool(pod["spec"].get("nodeName")) and not self._is_sound(pod) for pod in pods)
+        going = sum("nodeName" in pod["spec"] and not self._is_sound(pod) for pod in pods)
         known = (scene.status.get("rebalance") or {}).keys() & {"lost", "shortSince"}
         waits = any(not pod["spec"].get("nodeName") for pod in pods)
         home = LABEL_SPLIT not in scene.source["metadata"]["labels"] or bool(scene.status.get("conflict"))
@@ -129,9 +129,9 @@ class MembersJudge(Judge):
         return self.scene.objects.all(STATEFUL_SETS, "shop")
 
     def _is_sound(self, pod: Raw) -> bool:
-        name = pod["spec"]["nodeName"]
-        gone = name in self.scene.doomed or name in self.scene.cluster.machines.silent
-        return not gone and self.scene.node_of(pod) is not None
+        """Whether the API server shows its node as Ready, and it stays."""
+        node = self.scene.node_of(pod)
+        return node is not None and is_ready(node) and pod["spec"]["nodeName"] not in self.scene.doomed
 
     def _kept(self, one: Raw) -> int:
         """Count its available members that its spec keeps; a roll takes one of them at a time."""
@@ -145,8 +145,7 @@ class MembersJudge(Judge):
 
     def _seems_to_stay(self, pod: Raw) -> bool:
         """Whether the API server shows it as ready on a node that stays: a silent one is known later."""
-        there = self.scene.node_of(pod) is not None
-        return is_ready(pod) and there and pod["spec"]["nodeName"] not in self.scene.doomed
+        return is_ready(pod) and self._is_sound(pod)
 
     def _potential(self, one: Raw) -> int:
         """Count what may be there without a further write; what finds no node takes no room."""
