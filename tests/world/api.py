@@ -172,6 +172,15 @@ class Api(Client):
         last_s = loop.time()
         late: deque[bytes] = deque()  # timers of one moment run in any order
 
+        def tell() -> None:
+            if late:
+                queue.put_nowait(late.popleft())
+
+        def end() -> None:
+            while late:  # else the next watch would go on after what this one has not told
+                tell()
+            self._end(queue, _bookmarked(query, ref.kind))
+
         def follower(event: Event) -> None:
             nonlocal last_s
             if ref.namespace not in {"", event.ref.namespace} or (line := _line(event, matches)) is None:
@@ -181,7 +190,7 @@ class Api(Client):
                 queue.put_nowait(line)
             else:
                 late.append(line)
-                loop.call_at(last_s, lambda: queue.put_nowait(late.popleft()))
+                loop.call_at(last_s, tell)
 
         for event in missed:
             follower(event)
@@ -190,9 +199,7 @@ class Api(Client):
         entry = (str(path), queue)
         self._streams.append(entry)
         stop = self.objects.follow(ref.kind, follower)
-        ending = loop.call_later(
-            float(query.get("timeoutSeconds", _WATCH_S)), self._end, queue, _bookmarked(query, ref.kind)
-        )
+        ending = loop.call_later(float(query.get("timeoutSeconds", _WATCH_S)), end)
         try:
             yield self._lines(queue)
         finally:
