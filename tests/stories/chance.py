@@ -1,7 +1,7 @@
 """A life by dice: things happen at any moment to a workload in the world; the judge looks at each event.
 
-`Life(seed).live()` lets random things happen, then leaves the workload alone with enough nodes and checks that
-a steady state is reached. The same seed gives the same life.
+`Life(seed).live()` lets random things happen, then leaves the workload alone with enough nodes and checks
+that a steady state is reached. The same seed gives the same life.
 """
 
 from collections.abc import Callable

@@ -58,6 +58,7 @@ class Told(Api):
     ) -> None:
         super().__init__(api.objects, _WHO)
         self.missing |= api.missing
+        self.watch_s = 3600.0  # to begin a watch again is half of what an hour without an event costs
         self._tell, self._refused, self._counts = tell, refused, counts
         self.loses: Callable[[], bool] = lambda: False  # the answer to a write that is done
 
@@ -98,6 +99,8 @@ def _name(body: Raw | None) -> str:
 class Story:
     """A cluster with one workload, splitter, the promises, and what has happened so far."""
 
+    judged_by: ClassVar[type[Judge]] = Judge
+    on_demand_nodes: ClassVar[int] = 2
     open: ClassVar[list["Story"]] = []  # what a test has begun, and its end closes
 
     def __init__(
@@ -110,6 +113,7 @@ class Story:
         workload: Raw | None = None,
         kind: str = DEPLOYMENTS,
         spot_nodes: int = 3,
+        header: str = "",
         timing: Timing = STARTS,
         provider: str = "aws",
         volume: bool = False,
@@ -118,7 +122,8 @@ class Story:
         **settings: object,
     ) -> None:
         """`timing`: of pods; `provider`: of spot nodes; `volume`: pods mount one; `settings`: splitter's."""
-        self.lines = [f"# {title}", f"# N {replicas}, maxSurge {surge}, maxUnavailable {unavailable}", ""]
+        header = header or f"maxSurge {surge}, maxUnavailable {unavailable}"
+        self.lines = [f"# {title}", f"# N {replicas}, {header}", ""]
         self.loop = LeapingLoop()
         self.settings = settings
         Story.open.append(self)
@@ -150,9 +155,9 @@ class Story:
     async def _begun(self, raw: Raw, seed: int, lag_s: float, timing: Timing, spot_nodes: int) -> None:
         self.cluster = Cluster(seed, lag_s=lag_s, timing=timing)
         self.objects = self.cluster.objects
-        self.api = Told(self.cluster.api, self._written.append, self._was_refused, self._will_write)
+        self.api = Told(self.cluster.api, self._was_written, self._was_refused, self._will_write)
         self.cluster.api = self.api
-        for number in range(2):
+        for number in range(self.on_demand_nodes):
             self.cluster.add_node(f"od-{number + 1}", {POOL: "on-demand"}, pods=40)
         for number in range(spot_nodes):
             self.add_spot_node(f"spot-{chr(97 + number)}")
@@ -160,7 +165,8 @@ class Story:
             self.objects.create(CLAIMS, "shop", _CLAIM, "user")
         self.objects.create(self.ref.kind, self.ref.namespace, raw, "user")
         self.scene = Scene(self.cluster, self.ref)
-        self.judge = Judge(self.scene, lag_s)
+        self.judge = self.judged_by(self.scene)
+        self.judge.unseen_s += 2 * lag_s
         self.excused_s = _EXCUSED_S + 3 * lag_s  # so long after what the world does pods may end by it
         await self._world.enter_async_context(self.cluster.running())
 
@@ -229,6 +235,10 @@ class Story:
     def _will_write(self) -> None:
         if not self._written:
             self._before = f"{self.clock}  {self.scene}"
+
+    def _was_written(self, written: Written) -> None:
+        self._written.append(written)
+        self.judge.written(written, self.loop.time())
 
     def _was_refused(self, written: Written, error: ApiError) -> None:
         self._flush()
@@ -490,6 +500,10 @@ class Story:
     def reason(self) -> str:
         """Return the reason word that the Split shows."""
         return str(self.scene.status.get("reason", ""))
+
+    def message(self) -> str:
+        """Return the sentence that the Split shows."""
+        return str(self.scene.status.get("message", ""))
 
     def traces(self) -> list[str]:
         """Name what is left of splitter."""

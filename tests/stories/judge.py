@@ -9,6 +9,7 @@ from collections import deque
 from typing import Final
 
 from stories.scene import Scene, is_rolling, strategy
+from stories.words import Written
 from world import clock
 from world.kinds import DEPLOYMENTS, PODS, Raw
 from world.objects import Event
@@ -27,10 +28,10 @@ class Judge:
     So long as `excused_s` after what the world has done, the pods that end were chosen before it.
     """
 
-    def __init__(self, scene: Scene, lag_s: float) -> None:
+    def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.broken: list[str] = []
-        self._unseen_s = 1 + 2 * lag_s
+        self.unseen_s = 1.0  # so long its controllers may not have seen that a pod is ready
         self.least_available = self.least_serving = self.most_placed = scene.replicas
         self._excused_until_s = 0.0
         self.guarded = False  # nothing but a drain has happened since it was at rest
@@ -53,6 +54,9 @@ class Judge:
         """Allow what is asked for by what the world has just done."""
         self._allowed = max(self.ceiling or 0, self.scene.asked_for())
         self.look()
+
+    def written(self, written: Written, at_s: float) -> None:
+        """Judge a write of splitter's by itself."""
 
     @property
     def floor(self) -> int:
@@ -105,22 +109,21 @@ class Judge:
         ends = is_active(old) and (event.deleted or "deletionTimestamp" in new["metadata"])
         at_s = asyncio.get_running_loop().time()
         since = ready_since(old)
-        # That it is ready its controllers may not have seen.
-        seen = since is not None and (clock.now() - since).total_seconds() > self._unseen_s
+        seen = since is not None and (clock.now() - since).total_seconds() > self.unseen_s
         if ends and seen and at_s > self._excused_until_s and condition(old, "DisruptionTarget") is None:
             floor = self.floor
             if scene.stays(old) and (left := scene.available()) < floor:
-                self._break(at_s, f"{event.ref.name} ends, {left} available, {floor} promised (promise 1)")
+                self.break_(at_s, f"{event.ref.name} ends, {left} available, {floor} promised (promise 1)")
             serving = scene.serving()
             if scene.serves(old) and serving < floor and "minReadySeconds" not in scene.source["spec"]:
-                self._break(at_s, f"{event.ref.name} ends, {serving} serve, {floor} promised (promise 1)")
+                self.break_(at_s, f"{event.ref.name} ends, {serving} serve, {floor} promised (promise 1)")
         if ends and self.guarded and scene.serves(old) and scene.serving() < scene.replicas - 1:
-            self._break(at_s, f"{event.ref.name} was evicted, {scene.serving()} of {scene.replicas} serve")
+            self.break_(at_s, f"{event.ref.name} was evicted, {scene.serving()} of {scene.replicas} serve")
         if not old["spec"].get("nodeName") and new["spec"].get("nodeName"):
             placed = scene.bound()
             self.most_placed = max(self.most_placed, placed)
             if (most := self._allow()) is not None and placed > most and at_s > self._excused_until_s:
-                self._break(at_s, f"{placed} are placed, {most} may be (promise 2)")
+                self.break_(at_s, f"{placed} are placed, {most} may be (promise 2)")
         self.look()
         self._allow()
         self._past.append(f"{at_s:.3f} s: {event.ref.name}{' ends' if ends else ''}")
@@ -130,5 +133,6 @@ class Judge:
         self.least_available = min(self.least_available, self.scene.available())
         self.least_serving = min(self.least_serving, self.scene.serving())
 
-    def _break(self, at_s: float, what: str) -> None:
+    def break_(self, at_s: float, what: str) -> None:
+        """Note that a promise did not hold."""
         self.broken.append("\n".join((*self._past, f"{at_s:.3f} s: {what}")))

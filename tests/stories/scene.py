@@ -3,10 +3,11 @@
 From the objects of the API server and the machines alone; nothing here asks splitter.
 """
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, PREFIX
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_POOL, PREFIX
 from splitter.core.model import Pool
 from stories.words import Names, images
 from world import clock
@@ -37,8 +38,9 @@ class Scene:
 
     @property
     def replicas(self) -> int:
-        """Return how many replicas its user asks for."""
-        return int(self.source["spec"]["replicas"])
+        """Return how many replicas its user asks for: a StatefulSet that is at 0 has that written on it."""
+        saved = (self.source["metadata"].get("annotations") or {}).get(ANNOTATION_REPLICAS)
+        return int(json.loads(saved)["replicas"] if saved else self.source["spec"]["replicas"])
 
     @property
     def split(self) -> Raw | None:
@@ -210,7 +212,7 @@ class Scene:
         labels, annotations = raw["metadata"].get("labels") or {}, raw["metadata"].get("annotations") or {}
         is_source = raw["metadata"]["name"] == self.ref.name
         ours = {key for key in labels if key.startswith(PREFIX) and not is_source}
-        yield from sorted(ours | {ANNOTATION_TAKEN_OVER} & annotations.keys())
+        yield from sorted(ours | {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} & annotations.keys())
 
     def unsettled(self, on_demand: int) -> list[str]:
         """Name what keeps a split workload from being at rest with `on_demand` replicas there."""

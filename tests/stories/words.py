@@ -12,7 +12,7 @@ from world.pods import controller_of
 _OURS = "splitter.io/"
 _NEVER_SAID = frozenset({"resourceVersion", "generation", "managedFields", "uid", "creationTimestamp"})
 _MAKE_NAMES = frozenset({"Deployment", "ReplicaSet"})
-_PLAIN = frozenset({DEPLOYMENTS, STATEFUL_SETS})  # said by their names alone
+_PLAIN = frozenset({DEPLOYMENTS, STATEFUL_SETS, PODS})  # said by their names alone
 _WORD = re.compile(r"[a-z0-9][-a-z0-9]*")
 _LONGEST = 24
 
@@ -58,14 +58,21 @@ class Names:
 
 def said(written: list[Written]) -> str:
     """Return one line for a batch; what is the same for several pods is said once."""
-    pods = Counter(_change(one) for one in written if one.ref.kind == PODS)
+    pods = Counter(_change(one) for one in written if _is_one_of_many(one))
     lines = [
         f"{one.verb} {_called(one.ref)}{_at(one)}" if one.verb else f"{_called(one.ref)} {_change(one)}"
         for one in written
-        if one.ref.kind != PODS
+        if not _is_one_of_many(one)
     ]
     lines += [f"{count} pods {change}" for change, count in pods.items()]
     return "; ".join(lines)
+
+
+def _is_one_of_many(one: Written) -> bool:
+    """Whether it is a pod whose name tells nothing."""
+    owner = controller_of(one.old or one.new or {"metadata": {}})
+    has_name = one.ref.name.endswith("-placeholder") or (owner or {}).get("kind") == "StatefulSet"
+    return one.ref.kind == PODS and not has_name
 
 
 def _called(ref: Ref) -> str:

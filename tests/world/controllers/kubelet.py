@@ -57,7 +57,7 @@ class Kubelets(Controller):
     def __init__(self, informers: Informers, machines: Machines, timing: Timing) -> None:
         super().__init__(informers)
         self._machines = machines
-        self._timing = timing
+        self.timing = timing
         self._pods = informers.of(PODS)
         self._pods.on_change(self._changed)
         self._accepted: dict[str, datetime] = {}  # by UID
@@ -92,7 +92,7 @@ class Kubelets(Controller):
 
     async def _end(self, key: Key, pod: Raw) -> None:
         uid, metadata = pod["metadata"]["uid"], pod["metadata"]
-        takes_s = self._annotated(pod, ENDS_AFTER, self._timing.end_s)
+        takes_s = self._annotated(pod, ENDS_AFTER, self.timing.end_s)
         # It was asked to end when its grace began.
         asked = clock.instant(metadata["deletionTimestamp"]) - timedelta(
             seconds=metadata.get("deletionGracePeriodSeconds", 0)
@@ -108,8 +108,8 @@ class Kubelets(Controller):
         uid, now = pod["metadata"]["uid"], clock.now()
         accepted = self._accepted.setdefault(uid, now)
         passed_s = (now - accepted).total_seconds()
-        start_s = self._timing.start_s
-        ready_s = start_s + self._annotated(pod, READY_AFTER, self._timing.ready_s)
+        start_s = self.timing.start_s
+        ready_s = start_s + self._annotated(pod, READY_AFTER, self.timing.ready_s)
         image = " ".join(one.get("image", "") for one in pod["spec"].get("containers") or ())
         if passed_s < start_s:
             self.enqueue(key, start_s - passed_s)
