@@ -60,6 +60,7 @@ class Told(Api):
         self.missing |= api.missing
         self.watch_s = 3600.0  # to begin a watch again is half of what an hour without an event costs
         self._tell, self._refused, self._counts = tell, refused, counts
+        self.loses: Callable[[], bool] = lambda: False  # the answer to a write that is done
 
     async def send(
         self,
@@ -86,6 +87,8 @@ class Told(Api):
             self._refused(Written(verb, ref, old, meant), error)
             raise
         self._tell(Written(verb, ref, old, answer))
+        if self.loses():
+            raise ApiError(0, "NoAnswer", "the answer was lost")
         return answer
 
 
@@ -137,7 +140,7 @@ class Story:
         self._written: list[Written] = []
         self._repeated: set[str] = set()  # what was written since the last word of the story is told once
         self._before = self._held = ""
-        self.drains: dict[str, asyncio.Task[None]] = {}  # nodes that are being drained
+        self.drains: dict[str, asyncio.Future[None]] = {}  # nodes that are being drained
         self._world = AsyncExitStack()
         self._process = AsyncExitStack()
         self.run(self._begun(raw, seed, lag_s, timing, spot_nodes))
@@ -152,7 +155,8 @@ class Story:
     async def _begun(self, raw: Raw, seed: int, lag_s: float, timing: Timing, spot_nodes: int) -> None:
         self.cluster = Cluster(seed, lag_s=lag_s, timing=timing)
         self.objects = self.cluster.objects
-        self.cluster.api = Told(self.cluster.api, self._was_written, self._was_refused, self._will_write)
+        self.api = Told(self.cluster.api, self._was_written, self._was_refused, self._will_write)
+        self.cluster.api = self.api
         for number in range(self.on_demand_nodes):
             self.cluster.add_node(f"od-{number + 1}", {POOL: "on-demand"}, pods=40)
         for number in range(spot_nodes):
@@ -162,6 +166,8 @@ class Story:
         self.objects.create(self.ref.kind, self.ref.namespace, raw, "user")
         self.scene = Scene(self.cluster, self.ref)
         self.judge = self.judged_by(self.scene)
+        self.judge.unseen_s += 2 * lag_s
+        self.excused_s = _EXCUSED_S + 3 * lag_s  # so long after what the world does pods may end by it
         await self._world.enter_async_context(self.cluster.running())
 
     # --- how it is played -------------------------------------------------------------------------
@@ -198,19 +204,17 @@ class Story:
         if self.judge.broken:
             raise BrokenPromiseError(self.judge.broken[0])
 
-    def act(self, act: Callable[[], object], excused_s: float = _EXCUSED_S) -> None:
+    def act(self, act: Callable[[], object], excused_s: float = 0.0) -> None:
         """Let the world do what it likes, at this moment; for so long pods may end by it."""
 
         async def acts() -> None:
-            self.judge.world(excused_s)
+            self.judge.world(excused_s or self.excused_s)
             act()
-            self.judge.look()
+            self.judge.happened()
 
         self.run(acts())
 
-    def happens(
-        self, text: str, act: Callable[[], object] = lambda: None, excused_s: float = _EXCUSED_S
-    ) -> None:
+    def happens(self, text: str, act: Callable[[], object] = lambda: None, excused_s: float = 0.0) -> None:
         """Let the world do something, write it down, and let everything answer."""
         self._flush()
         self._repeated.clear()
@@ -358,7 +362,7 @@ class Story:
     def drain(self, node: str) -> None:
         """Run `kubectl drain`; the node comes back when it is empty."""
         self.happens(f"{node} is drained", self.cordon(node))
-        self.drains[node] = self.loop.create_task(self._drained(node))
+        self.drains[node] = asyncio.ensure_future(self._drained(node), loop=self.loop)
         self.run(passing(_EXCUSED_S))
 
     async def _drained(self, node: str) -> None:
@@ -370,8 +374,9 @@ class Story:
                     body = {"metadata": {"name": metadata["name"]}}
                     evict(self.objects, Ref(PODS, metadata["namespace"], metadata["name"]), body, "user")
             await passing(_EVICTS_EVERY_S)
-        self.cordon(node, until=False)()
         del self.drains[node]
+        with suppress(ApiError):  # it is gone
+            self.cordon(node, until=False)()
 
     def evict(self, *names: str) -> None:
         """Evict all pods of nodes, whatever budgets say."""
@@ -442,7 +447,7 @@ class Story:
 
         self.objects.rules.append(rule)
 
-    def refuse_writes(self, seconds: float) -> None:
+    def refuses_for(self, seconds: float) -> None:
         """Have the API server refuse what splitter writes, for a while."""
         until_s = self.loop.time() + seconds
 
@@ -451,7 +456,11 @@ class Story:
                 raise ApiError(500, "InternalError", "the API server takes no writes")
 
         self.objects.rules.append(rule)
-        self.happens(f"the API server refuses splitter's writes for {seconds:g} s")
+
+    def refuse_writes(self, seconds: float) -> None:
+        """Tell of it, too."""
+        text = f"the API server refuses splitter's writes for {seconds:g} s"
+        self.happens(text, partial(self.refuses_for, seconds))
 
     def registry(self, *, answers: bool) -> None:
         """Take the registry of images away, or bring it back."""

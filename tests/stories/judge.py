@@ -10,9 +10,10 @@ from typing import Final
 
 from stories.scene import Scene, is_rolling, strategy
 from stories.words import Written
+from world import clock
 from world.kinds import DEPLOYMENTS, PODS, Raw
 from world.objects import Event
-from world.pods import condition, is_active
+from world.pods import condition, is_active, ready_since
 
 _REMEMBERED: Final = 30
 
@@ -30,8 +31,10 @@ class Judge:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.broken: list[str] = []
+        self.unseen_s = 1.0  # so long its controllers may not have seen that a pod is ready
         self.least_available = self.least_serving = self.most_placed = scene.replicas
         self._excused_until_s = 0.0
+        self.guarded = False  # nothing but a drain has happened since it was at rest
         self._allowed = 0
         self._past: deque[str] = deque(maxlen=_REMEMBERED)
         scene.objects.follow(PODS, self._pod_changed)
@@ -43,8 +46,14 @@ class Judge:
 
     def world(self, excused_s: float) -> None:
         """Allow what follows from what the world does now."""
-        self._excused_until_s = asyncio.get_running_loop().time() + excused_s
-        self._allow()
+        self.guarded = False
+        until_s = asyncio.get_running_loop().time() + excused_s
+        self._excused_until_s = max(self._excused_until_s, until_s)
+
+    def happened(self) -> None:
+        """Allow what is asked for by what the world has just done."""
+        self._allowed = max(self.ceiling or 0, self.scene.asked_for())
+        self.look()
 
     def written(self, written: Written, at_s: float) -> None:
         """Judge a write of splitter's by itself."""
@@ -58,7 +67,9 @@ class Judge:
         surge, unavailable = strategy(source)
         by_itself = not source["spec"].get("paused")
         rolls = any(is_rolling(scene, one) for one in (source, *scene.twins.values()))
-        return max(0, scene.replicas - (unavailable if surge == 0 or by_itself or rolls else 0))
+        machines = scene.cluster.machines
+        ill = sum(pod["metadata"]["uid"] in {*machines.ill, *machines.crashing} for pod in scene.pods())
+        return max(0, scene.replicas - ill - (unavailable if surge == 0 or by_itself or rolls else 0))
 
     @property
     def ceiling(self) -> int | None:
@@ -97,13 +108,17 @@ class Judge:
             return
         ends = is_active(old) and (event.deleted or "deletionTimestamp" in new["metadata"])
         at_s = asyncio.get_running_loop().time()
-        if ends and at_s > self._excused_until_s and condition(old, "DisruptionTarget") is None:
+        since = ready_since(old)
+        seen = since is not None and (clock.now() - since).total_seconds() > self.unseen_s
+        if ends and seen and at_s > self._excused_until_s and condition(old, "DisruptionTarget") is None:
             floor = self.floor
             if scene.stays(old) and (left := scene.available()) < floor:
                 self.break_(at_s, f"{event.ref.name} ends, {left} available, {floor} promised (promise 1)")
             serving = scene.serving()
             if scene.serves(old) and serving < floor and "minReadySeconds" not in scene.source["spec"]:
                 self.break_(at_s, f"{event.ref.name} ends, {serving} serve, {floor} promised (promise 1)")
+        if ends and self.guarded and scene.serves(old) and scene.serving() < scene.replicas - 1:
+            self.break_(at_s, f"{event.ref.name} was evicted, {scene.serving()} of {scene.replicas} serve")
         if not old["spec"].get("nodeName") and new["spec"].get("nodeName"):
             placed = scene.bound()
             self.most_placed = max(self.most_placed, placed)

@@ -208,17 +208,11 @@ class Scene:
         return left
 
     def _keys(self, raw: Raw) -> Iterator[str]:
-        metadata = raw["metadata"]
-        asked = raw["metadata"]["name"] == self.ref.name and raw["kind"] != "Pod"
-        for key in {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}:
-            if not key.startswith(PREFIX):
-                continue
-            if key in {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} or (
-                not asked
-                and metadata.get("annotations", {}).get(key)
-                != (self.source["metadata"].get("annotations") or {}).get(key, "")
-            ):
-                yield key
+        """Yield what is splitter's on an object; a ReplicaSet bears what its Deployment is annotated with."""
+        labels, annotations = raw["metadata"].get("labels") or {}, raw["metadata"].get("annotations") or {}
+        is_source = raw["metadata"]["name"] == self.ref.name
+        ours = {key for key in labels if key.startswith(PREFIX) and not is_source}
+        yield from sorted(ours | {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} & annotations.keys())
 
     def unsettled(self, on_demand: int) -> list[str]:
         """Name what keeps a split workload from being at rest with `on_demand` replicas there."""

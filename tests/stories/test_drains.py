@@ -1,4 +1,4 @@
-"""A drain ends although some replicas are in trouble of their own, and waits for the replacements as before."""
+"""A drain ends although some replicas are in trouble of their own, and waits for the replacements."""
 
 from typing import Any
 

@@ -10,7 +10,6 @@ from stories.director import Story
 from world.clock import START
 from world.cluster import POOL
 from world.kinds import NODES, PODS
-from world.objects import Event
 
 HOUR_S = 3600
 
@@ -24,18 +23,16 @@ class Bill:
         self.desired_s = 0.0
         self._since_s = story.loop.time()
         self._running: Counter[str] = Counter()
-        story.act(self._look)
+        story.act(self.add)
         for kind in (PODS, NODES, story.ref.kind):
-            story.objects.follow(kind, self._changed)
+            story.objects.follow(kind, lambda _: self.add())
 
-    def _changed(self, _: Event) -> None:
+    def add(self) -> None:
+        """Add what was used until now."""
         passed_s = self.story.loop.time() - self._since_s
         self._since_s += passed_s
         self.pod_s.update({pool: count * passed_s for pool, count in self._running.items()})  # type: ignore[arg-type] # seconds
         self.desired_s += min(self.story.scene.replicas, self._running.total()) * passed_s
-        self._look()
-
-    def _look(self) -> None:
         pods = self.story.objects.all(PODS, "shop")
         nodes = filter(None, map(self.story.scene.node_of, pods))
         self._running = Counter(node["metadata"]["labels"][POOL] for node in nodes)
@@ -88,6 +85,7 @@ def test_a_day_is_the_bill() -> None:
             case _:
                 story.add_spot("spot-b", "spot-c")
         story.wait(HOUR_S)
+    story.act(bill.add)
     said = {
         use: amount.replicas - before[use].replicas for use, amount in used(story).items() if use in before
     }
