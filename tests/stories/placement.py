@@ -334,7 +334,7 @@ class PlacementStory(Story):
 
     def on_demand_has(self, pods: int) -> None:
         """Give `od` room for so many pods."""
-        self.happens(f"od has room for {pods} pods", self.room(od=pods))
+        self.happens(f"od has room for {pods} pods", self.headroom(od=pods))
 
     def rivals(self, count: int) -> None:
         """Have pods of others want room on `od`, before any placeholder."""

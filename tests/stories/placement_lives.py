@@ -35,7 +35,6 @@ class Life:
         self.forgets = False
         self.story.refuse(self._forget)
         self._spot = 0
-        self._room: dict[str, int] = {}
 
     def run(self, events: int = 14) -> PlacementStory:
         """Live, then come to rest. Raises AssertionError with the last lines."""
@@ -126,7 +125,7 @@ class Life:
         self.story.nodes_are("up", f"spot-new-{self._spot}")
 
     def _has(self, node: str, pods: int) -> None:
-        self.story.happens(f"{node} has room for {pods}", self.story.room(**{node: pods}))
+        self.story.happens(f"{node} has room for {pods}", self.story.headroom(**{node: pods}))
 
     def _scale_to_0(self) -> None:
         self.story.scale(0)

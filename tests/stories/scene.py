@@ -55,12 +55,12 @@ class Scene:
     @property
     def twins(self) -> dict[Pool, Raw]:
         """Return the twins by their pools."""
-        found = {
+        known = {
             raw["metadata"]["labels"][LABEL_POOL]: raw
             for raw in self.objects.all(self.ref.kind, self.ref.namespace)
             if LABEL_POOL in (raw["metadata"].get("labels") or {})
         }
-        return {pool: found[pool.value] for pool in Pool if pool.value in found}
+        return {pool: known[pool.value] for pool in Pool if pool.value in known}
 
     def counts(self) -> tuple[int, ...]:
         """Return how many replicas each twin is to have: on-demand, spot."""
@@ -216,8 +216,8 @@ class Scene:
 
     def unsettled(self, on_demand: int) -> list[str]:
         """Name what keeps a split workload from being at rest with `on_demand` replicas there."""
-        wanted, found = (on_demand, self.replicas - on_demand), self.counts()
-        lines = [f"{found} asked for, not {wanted}"] if found != wanted else []
+        wanted, known = (on_demand, self.replicas - on_demand), self.counts()
+        lines = [f"{known} asked for, not {wanted}"] if known != wanted else []
         for pool, twin in self.twins.items():
             pods = self.pods(twin)
             ran = sorted({images(pod["spec"]) for pod in pods} | {images(twin["spec"])})
