@@ -1,8 +1,8 @@
 """The scheduler: a pod is bound where its requests, tolerations, selector and required affinity let it.
 
 Source: pkg/scheduler/framework/plugins/{noderesources,tainttoleration,nodeaffinity,nodeunschedulable,
-interpodaffinity} of Kubernetes 1.36. Of the nodes that fit it takes that with the fewest pods of the same
-owner, then of any.
+interpodaffinity} of Kubernetes 1.36. Of the nodes that fit it takes that which the pod prefers, then that with
+the fewest pods of the same owner, then of any.
 """
 
 from collections import Counter, defaultdict
@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from splitter.kube.client import ApiError
 from world.controllers.loop import Controller, Informers, Key
+from world.controllers.preferences import Neighbours
 from world.kinds import NODES, PODS, Raw, Ref
 from world.pods import controller_of, with_condition
 from world.selectors import expressions, fit, selects
@@ -124,11 +125,13 @@ class Scheduler(Controller):
             return
         used = self._used()
         apart = self._apart(pod)
+        neighbours = self._neighbours(pod)
         fitting = [
             node
             for node in self._nodes.seen.values()
             if self._fits(pod, node, used)
             and not apart.intersection(node["metadata"].get("labels", {}).items())
+            and neighbours.spreads(pod, node)
         ]
         await self.sent()
         ref = Ref(PODS, *key)
@@ -141,7 +144,8 @@ class Scheduler(Controller):
             self.objects.update(ref, with_condition(live, {"type": "PodScheduled", **said}), part="status")
             self.enqueue(key, _AGAIN_S)
             return
-        node = self._best(pod, fitting, used)
+        dislikes = {one["metadata"]["name"]: neighbours.dislikes(pod, one) for one in fitting}
+        node = self._best(pod, dislikes, used)
         self._assumed[pod["metadata"]["uid"]] = node
         try:
             labels = self._nodes.seen["", node]["metadata"].get("labels") or {}
@@ -199,16 +203,28 @@ class Scheduler(Controller):
             there[name] + wanted <= amount(offered.get(name, "0")) for name, wanted in asked(pod).items()
         )
 
-    def _best(self, pod: Raw, fitting: list[Raw], used: Mapping[str, Counter[str]]) -> str:
+    def _neighbours(self, pod: Raw) -> Neighbours:
+        there: dict[str, list[Raw]] = defaultdict(list)
+        for other in self._pods.seen.values():
+            if name := other["spec"].get("nodeName") or self._assumed.get(other["metadata"]["uid"]):
+                there[name].append(other)
+        return Neighbours([node for node in self._nodes.seen.values() if attracts(pod, node)], there)
+
+    def _best(
+        self, pod: Raw, dislikes: Mapping[str, tuple[int, int]], used: Mapping[str, Counter[str]]
+    ) -> str:
         owner = (controller_of(pod) or {}).get("uid", "")
         alike: Counter[str] = Counter()
         for other in self._pods.seen.values():
             if owner and (controller_of(other) or {}).get("uid") == owner:
                 alike[other["spec"].get("nodeName") or self._assumed.get(other["metadata"]["uid"], "")] += 1
-        names = [node["metadata"]["name"] for node in fitting]
+        names = list(dislikes)
         self.dice.shuffle(names)
-        best: str = min(names, key=lambda name: (alike[name], used.get(name, Counter())["pods"]))
-        return best
+
+        def order(name: str) -> tuple[tuple[int, int], int, int]:
+            return dislikes[name], alike[name], used.get(name, Counter())["pods"]
+
+        return min(names, key=order)
 
 
 def _repelled(pod: Raw) -> list[Raw]:

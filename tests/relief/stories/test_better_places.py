@@ -1,0 +1,66 @@
+"""Replicas that prefer spot come to spot, and those that crowd a node or zone are spread; then nothing moves."""
+
+import pytest
+
+from relief.stories.told import HOUR, MINUTE, labelled, told
+from world.kinds import Raw
+
+ZONE = "topology.kubernetes.io/zone"
+PREFERRED = {"spot-affinity": "preferred"}
+HELD = ("on-demand-0", "on-demand-1")
+
+
+def spread(by: str = "kubernetes.io/hostname", unless: str = "DoNotSchedule", skew: int = 1) -> Raw:
+    """Return a constraint of the pods of web."""
+    selector = {"matchLabels": {"app": "web"}}
+    return {"topologyKey": by, "maxSkew": skew, "whenUnsatisfiable": unless, "labelSelector": selector}
+
+
+async def test_what_prefers_spot_comes_to_spot() -> None:
+    """One after the other, when spot has had room for all of its soak; in the hours after nothing moves."""
+    web = labelled("web", 4, wishes=PREFERRED)
+    async with told("What prefers spot comes to spot", web, on=HELD, closed=("spot-0",), spare=0) as story:
+        story.uses(web=100)
+        assert "no spot node has room" in story.lines[-2]
+        story.cordon("spot-0", closed=False)
+        await story.wait(5 * MINUTE)
+        story.cordon("spot-0")
+        await story.wait(5 * MINUTE)
+        story.cordon("spot-0", closed=False)
+        await story.told("spot has had room for 600 s")
+        await story.wait(3 * HOUR)
+        assert story.on() == {"spot-0": 4}
+        assert list(story.moves.values()) == ["spot"] * 4
+        story.check()
+        story.keep("to-spot")
+
+
+async def test_to_the_other_pool_and_back() -> None:
+    """What is added while spot is full comes to on-demand, and to spot when that has had room for the soak."""
+    async with told("To the other pool and back", labelled("web", 4, wishes=PREFERRED)) as story:
+        story.uses(web=100)
+        story.fill("spot-0")
+        story.scale("web", 6)
+        await story.wait(HOUR)
+        assert story.on()["spot-0"] == 4
+        assert len(story.pods()) == 6
+        story.fill("spot-0", full=False)
+        await story.wait(3 * HOUR)
+        assert story.on() == {"spot-0": 6}
+        assert set(story.moves.values()) == {"spot"}
+        assert story.is_calm()
+        story.keep("other-pool")
+
+
+@pytest.mark.parametrize("unless", ["DoNotSchedule", "ScheduleAnyway"])
+async def test_nodes_that_came_later_are_used(unless: str) -> None:
+    """As few moves as it takes, and none after that."""
+    web = labelled("web", 6, pod={"topologySpreadConstraints": [spread(unless=unless)]})
+    async with told(f"Nodes that came later, {unless}", web, on=("spot-0", "spot-1")) as story:
+        story.uses(web=100)
+        story.add_nodes("spot-2")
+        await story.wait(3 * HOUR)
+        assert story.on() == {"spot-0": 2, "spot-1": 2, "spot-2": 2}
+        assert list(story.moves.values()) == ["spread"] * 2
+        story.check()
+        story.keep(f"spread-{unless}".lower())
