@@ -1,7 +1,6 @@
 """What metrics-server tells of nodes and pods (metrics.k8s.io): what they really use, as a test says."""
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import timedelta
 
 from splitter.kube.client import ApiError
@@ -24,7 +23,7 @@ class Metrics:
         self.uses: dict[str, int] = {}  # by label app, in thousandths of a CPU
         self.own: dict[str, int] = {}  # of a node beside its pods
         self.unmeasured: set[str] = set()  # nodes that are left out, with their pods
-        self.lies: Mapping[str, object] = {}  # what each item says instead
+        self.lies: Raw = {}  # what each item says instead
         self.age_s = 0.0
         self.down = False  # the aggregator finds no one to ask
 

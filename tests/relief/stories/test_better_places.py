@@ -1,19 +1,11 @@
-"""Replicas that prefer spot come to spot, and those that crowd a node or zone are spread; then nothing moves."""
+"""Replicas that prefer spot come to spot, those that crowd a node or zone are spread; then nothing moves."""
 
 import pytest
 
-from relief.stories.told import HOUR, MINUTE, labelled, told
-from world.kinds import Raw
+from relief.stories.told import HOUR, MINUTE, ZONE, labelled, spread, told
 
-ZONE = "topology.kubernetes.io/zone"
 PREFERRED = {"spot-affinity": "preferred"}
 HELD = ("on-demand-0", "on-demand-1")
-
-
-def spread(by: str = "kubernetes.io/hostname", unless: str = "DoNotSchedule", skew: int = 1) -> Raw:
-    """Return a constraint of the pods of web."""
-    selector = {"matchLabels": {"app": "web"}}
-    return {"topologyKey": by, "maxSkew": skew, "whenUnsatisfiable": unless, "labelSelector": selector}
 
 
 async def test_what_prefers_spot_comes_to_spot() -> None:
@@ -36,7 +28,7 @@ async def test_what_prefers_spot_comes_to_spot() -> None:
 
 
 async def test_to_the_other_pool_and_back() -> None:
-    """What is added while spot is full comes to on-demand, and to spot when that has had room for the soak."""
+    """What is added while spot is full comes to on-demand, and back when spot has had room for the soak."""
     async with told("To the other pool and back", labelled("web", 4, wishes=PREFERRED)) as story:
         story.uses(web=100)
         story.fill("spot-0")
@@ -64,3 +56,15 @@ async def test_nodes_that_came_later_are_used(unless: str) -> None:
         assert list(story.moves.values()) == ["spread"] * 2
         story.check()
         story.keep(f"spread-{unless}".lower())
+
+
+async def test_a_zone_that_came_later_is_used() -> None:
+    """Within the zones the nodes stay as even as they were."""
+    web = labelled("web", 6, pod={"topologySpreadConstraints": [spread(), spread(ZONE)]})
+    async with told("A zone that came later", web, on=("spot-0", "spot-1")) as story:
+        story.uses(web=100)
+        story.add_nodes("spot-b-0", "spot-b-1")
+        await story.wait(4 * HOUR)
+        assert sorted(story.on().values()) == [1, 1, 2, 2]
+        assert story.on()["spot-0"] + story.on()["spot-1"] == 3
+        story.check()

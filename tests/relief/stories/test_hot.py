@@ -99,7 +99,7 @@ async def test_a_quota_that_is_full() -> None:
         story.uses(web=1200)
         story.add_nodes("spot-1")
         await story.told("ReliefUndone")
-        await story.wait(HOUR)
+        await story.wait(45 * MINUTE)
         assert story.on() == {"spot-0": 6}
         assert story.is_calm()
         story.check(more=0)
@@ -159,7 +159,6 @@ async def test_several_hot_nodes() -> None:
         assert len(story.moves) == len(begun)
         assert story.is_calm()
         story.check()
-        story.keep("several")
 
 
 async def test_a_restart_forgets_no_bound() -> None:

@@ -9,7 +9,7 @@ import copy
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +29,7 @@ _FOLDER: Final = Path(__file__).parent
 _POD = re.compile(r"\b([a-z0-9-]+)-[a-z0-9]{8,10}-[a-z0-9]{5}\b")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\d\d:\d\d:\d\dZ")
 _PLACEHOLDER: Final = "splitter.io/placeholder"
+ZONE: Final = "topology.kubernetes.io/zone"
 _CPU: Final = "8"  # of a node
 MINUTE: Final = 60.0
 HOUR: Final = 60 * MINUTE
@@ -51,6 +52,12 @@ def labelled(name: str, replicas: int, relief: str = "cpu=85", **spec: Any) -> R
     return raw
 
 
+def spread(by: str = "kubernetes.io/hostname", unless: str = "DoNotSchedule", skew: int = 1) -> Raw:
+    """Return a constraint of the pods of web."""
+    selector = {"matchLabels": {"app": "web"}}
+    return {"topologyKey": by, "maxSkew": skew, "whenUnsatisfiable": unless, "labelSelector": selector}
+
+
 class Mortal(Api):
     """Asked by a process that dies before one of its writes."""
 
@@ -63,7 +70,11 @@ class Mortal(Api):
         return self
 
     async def send(
-        self, method: str, path: ResourcePath, body: Raw | None = None, **asked: Any  # noqa: ANN401
+        self,
+        method: str,
+        path: ResourcePath,
+        body: Raw | None = None,
+        **asked: Any,  # noqa: ANN401
     ) -> Raw:
         """Answer, or never."""
         if method != "GET" and path.plural not in {"events", "selfsubjectaccessreviews"}:
@@ -97,14 +108,14 @@ class Story:
 
     # --- what a story does ------------------------------------------------------------------------
 
-    def add_nodes(self, *names: str, **labels: str) -> None:
-        """Have machines join: those of spot are called so."""
+    def add_nodes(self, *names: str) -> None:
+        """Have machines join: those of spot are called so, and `spot-b-0` is in the zone b, not in a."""
         for name in names:
             pool = "spot" if name.startswith("spot") else "on-demand"
-            self.cluster.add_node(name, {POOL: pool, **labels}, cpu=_CPU)
+            self.cluster.add_node(name, {POOL: pool, ZONE: "b" if "-b-" in name else "a"}, cpu=_CPU)
 
     def cordon(self, *names: str, closed: bool = True) -> None:
-        """Have machines take no pods, or take them again; what is on one that is cordoned counts as doomed."""
+        """Have machines take no pods, or take them again; what is on a cordoned one counts as doomed."""
         for name in names:
             changed(self.cluster, Ref(NODES, "", name), lambda raw: raw["spec"].update(unschedulable=closed))
             self.say(f"{name} is {'cordoned' if closed else 'open'}")
@@ -132,7 +143,9 @@ class Story:
 
     def scale(self, name: str, replicas: int) -> None:
         """Have another number of replicas."""
-        changed(self.cluster, Ref(DEPLOYMENTS, "shop", name), lambda raw: raw["spec"].update(replicas=replicas))
+        changed(
+            self.cluster, Ref(DEPLOYMENTS, "shop", name), lambda raw: raw["spec"].update(replicas=replicas)
+        )
         self.wanted[name] = replicas
         self.say(f"{name} is scaled to {replicas}")
 
@@ -150,7 +163,13 @@ class Story:
 
     def hog(self, node: str, cpu_m: int) -> None:
         """Have a DaemonSet's pod on a machine use so much, which no one may move."""
-        owner = {"kind": "DaemonSet", "apiVersion": "apps/v1", "name": "agent", "uid": "ds", "controller": True}
+        owner = {
+            "kind": "DaemonSet",
+            "apiVersion": "apps/v1",
+            "name": "agent",
+            "uid": "ds",
+            "controller": True,
+        }
         name = f"agent-{node}"
         self.cluster.objects.put(path_of(DAEMON_SETS, "system", "agent"), {"metadata": {"uid": "ds"}})
         self.cluster.objects.put(
@@ -177,7 +196,7 @@ class Story:
         await until(lambda: any(words in line for line in self.lines[begin:]), within_s)
 
     async def dies_before(self, write: int) -> None:
-        """Have the process end before so many more writes of its own, and another one begin a minute later."""
+        """Have the process end after so many more writes of its own, and another one begin a minute later."""
         self.api.writes_left = write
         await self.until(lambda: self.api.writes_left == 0, 3 * HOUR)
         await self.wait(1.0)
@@ -208,6 +227,18 @@ class Story:
     def on(self, name: str = "") -> dict[str, int]:
         """Return how many pods each machine holds."""
         return dict(sorted(Counter(pod["spec"].get("nodeName", "") for pod in self.pods(name)).items()))
+
+    def violated(self, name: str, constraints: Sequence[Raw]) -> list[int]:
+        """Return by how much each constraint of a workload is violated on spot."""
+        spot = [raw for raw in self.cluster.objects.all(NODES) if raw["metadata"]["labels"][POOL] == "spot"]
+        found = []
+        for one in constraints:
+            domains = {raw["metadata"]["name"]: raw["metadata"]["labels"][one["topologyKey"]] for raw in spot}
+            held = dict.fromkeys(domains.values(), 0)
+            for node, count in self.on(name).items():
+                held[domains[node]] += count
+            found.append(max(0, max(held.values()) - min(held.values()) - one["maxSkew"]))
+        return found
 
     def use(self) -> dict[str, float]:
         """Return how much of its CPU each machine uses, in percent."""
@@ -270,7 +301,9 @@ class Story:
         status = event.new.get("status") or {}
         relief = status.get("relief") or {}
         said = relief.get("message", "")
-        self.moves |= {(event.ref.name, one["time"]): one.get("aim", "cool") for one in relief.get("moves", ())}
+        self.moves |= {
+            (event.ref.name, one["time"]): one.get("aim", "cool") for one in relief.get("moves", ())
+        }
         at_rest = status.get("state") == "Steady" and not event.deleted
         if said and at_rest and said != self._said.get(event.ref.name) and not said.startswith("scale "):
             self._said[event.ref.name] = said

@@ -24,7 +24,7 @@ class Neighbours:
         """Whether a node keeps the constraints that a pod's template makes strict (filtering.go)."""
         for one in _constraints(pod, "DoNotSchedule"):
             counts = self._counts(pod, one)
-            domain = (node["metadata"].get("labels") or {}).get(one["topologyKey"])
+            domain = (node["metadata"].get("labels") or {}).get(one["topologyKey"], "")
             if domain not in counts:
                 return False
             least = 0 if len(counts) < one.get("minDomains", 1) else min(counts.values())

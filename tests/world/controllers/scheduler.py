@@ -1,8 +1,8 @@
 """The scheduler: a pod is bound where its requests, tolerations, selector and required affinity let it.
 
 Source: pkg/scheduler/framework/plugins/{noderesources,tainttoleration,nodeaffinity,nodeunschedulable,
-interpodaffinity} of Kubernetes 1.36. Of the nodes that fit it takes that which the pod prefers, then that with
-the fewest pods of the same owner, then of any.
+interpodaffinity} of Kubernetes 1.36. Of the nodes that fit it takes that which the pod prefers, then that
+with the fewest pods of the same owner, then of any.
 """
 
 from collections import Counter, defaultdict
