@@ -205,7 +205,7 @@ class TestVain:
         """Where the replica may run there."""
         own = workload(replica(0, may_run_on=frozenset("abcd")))
         looks = [looked(own), looked(own, nodes=(*map(node, NODES), node("d"))), looked(own)]
-        looks[2].avoid = frozenset({"b"})
+        looks[2].avoid = ("b",)
         assert len({look_module.stand_of(one, Aim.COOL, candidate(own)) for one in looks}) == 3
 
     def test_is_known_after_a_restart(self) -> None:

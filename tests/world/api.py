@@ -38,6 +38,8 @@ class Api(Client):
         self.asked: list[tuple[float, str, str]] = []  # when, the verb, the path
         self.gone: set[str] = set()  # namespaces
         self.missing: set[str] = set()  # groups of kinds that nobody has installed
+        self.forbidden: set[str] = set()  # plurals of which nothing may be asked
+        self.largest_page = 0
         self.aggregated: dict[str, Callable[[], list[Raw]]] = {}  # who answers for a kind without objects
         self.watches: Watches = "stay"
         self.lease_fails_every = 0  # so-manieth request for the Lease times out; 0: none
@@ -100,6 +102,8 @@ class Api(Client):
         self.asked.append((asyncio.get_running_loop().time(), verb, asked))
         if any(f"/namespaces/{namespace}/" in where for namespace in self.gone):
             raise ApiError(403, "Forbidden", "no Role here")
+        if path.plural in self.forbidden:
+            raise ApiError(403, "Forbidden", f"{path.plural} is forbidden")
         if any(path.api.startswith(f"/apis/{group}/") for group in self.missing):
             raise ApiError(404, KIND_MISSING, "the server could not find the requested resource")
 
@@ -132,10 +136,12 @@ class Api(Client):
             items = [raw for raw in there if ref.namespace in {"", raw["metadata"].get("namespace")}]
             return {"metadata": {}, "items": items}
         if method == "GET":
-            return self._reads.answer(ref, path.part, query)
+            answer = self._reads.answer(ref, path.part, query)
+            self.largest_page = max(self.largest_page, len(answer.get("items", ())))
+            return answer
         write = Write(self.objects, ref, path.part, query, self.user)
         # What is read of an answer is the reader's own.
-        answer: Raw = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
+        answer = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
         return answer
 
     async def _takes_time(self, is_about_lease: bool, timeout_s: float) -> None:
