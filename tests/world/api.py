@@ -136,12 +136,12 @@ class Api(Client):
             items = [raw for raw in there if ref.namespace in {"", raw["metadata"].get("namespace")}]
             return {"metadata": {}, "items": items}
         if method == "GET":
-            answer = self._reads.answer(ref, path.part, query)
-            self.largest_page = max(self.largest_page, len(answer.get("items", ())))
-            return answer
+            read = self._reads.answer(ref, path.part, query)
+            self.largest_page = max(self.largest_page, len(read.get("items", ())))
+            return read
         write = Write(self.objects, ref, path.part, query, self.user)
         # What is read of an answer is the reader's own.
-        answer = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
+        answer: Raw = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
         return answer
 
     async def _takes_time(self, is_about_lease: bool, timeout_s: float) -> None:

@@ -3,9 +3,10 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 
 import orjson
 from aiohttp import web
@@ -88,19 +89,18 @@ async def served(api: Api) -> AsyncIterator[str]:
 @contextmanager
 def serving(api: Api, kubeconfig: Path) -> Iterator[None]:
     """Serve in a thread with a clock of its own, and write a kubeconfig that leads there."""
-    begun, over = Event(), asyncio.Event()
+    begun, over = Future[str](), asyncio.Event()
     loop = asyncio.SelectorEventLoop()
 
     async def serve() -> None:
         async with served(api) as address:
-            kubeconfig.write_text(json.dumps(_kubeconfig(address)), encoding="utf-8")
-            begun.set()
+            begun.set_result(address)
             await over.wait()
 
     thread = Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
     try:
-        assert begun.wait(30.0), "it does not begin"
+        kubeconfig.write_text(json.dumps(_kubeconfig(begun.result(30.0))), encoding="utf-8")
         yield
     finally:
         loop.call_soon_threadsafe(over.set)
