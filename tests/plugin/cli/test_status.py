@@ -74,8 +74,8 @@ class TestWithACluster:
 
     def test_status_writes_what_programs_read(self) -> None:
         """A named one alone, several as a List; the same in YAML."""
-        told = json.loads(RUN.invoke(app, ["status", "web", "-n", "shop", "-o", "json"]).stdout)
-        assert (told["kind"], told["spec"], told["status"]) == ("Split", SPLIT["spec"], SPLIT["status"])
+        answer = json.loads(RUN.invoke(app, ["status", "web", "-n", "shop", "-o", "json"]).stdout)
+        assert (answer["kind"], answer["spec"], answer["status"]) == ("Split", SPLIT["spec"], SPLIT["status"])
         listed = yaml.safe_load(RUN.invoke(app, ["status", "-A", "-o", "yaml"]).stdout)
         assert [one["metadata"]["name"] for one in listed["items"]] == ["api", "web", "web"]
 

@@ -13,7 +13,7 @@ _WISHED = "preferredDuringSchedulingIgnoredDuringExecution"
 _HOST = "kubernetes.io/hostname"
 
 
-class Neighbours:
+class Surroundings:
     """The nodes that a pod may be on by its selector and affinity, and the pods on each of them."""
 
     def __init__(self, nodes: Sequence[Raw], there: Mapping[str, Sequence[Raw]]) -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from splitter.kube.client import ApiError
 from world.controllers.loop import Controller, Informers, Key
-from world.controllers.preferences import Neighbours
+from world.controllers.preferences import Surroundings
 from world.kinds import NODES, PODS, Raw, Ref
 from world.pods import controller_of, with_condition
 from world.selectors import expressions, fit, selects
@@ -125,13 +125,13 @@ class Scheduler(Controller):
             return
         used = self._used()
         apart = self._apart(pod)
-        neighbours = self._neighbours(pod)
+        surroundings = self._surroundings(pod)
         fitting = [
             node
             for node in self._nodes.seen.values()
             if self._fits(pod, node, used)
             and not apart.intersection(node["metadata"].get("labels", {}).items())
-            and neighbours.spreads(pod, node)
+            and surroundings.spreads(pod, node)
         ]
         await self.sent()
         ref = Ref(PODS, *key)
@@ -144,7 +144,7 @@ class Scheduler(Controller):
             self.objects.update(ref, with_condition(live, {"type": "PodScheduled", **said}), part="status")
             self.enqueue(key, _AGAIN_S)
             return
-        dislikes = {one["metadata"]["name"]: neighbours.dislikes(pod, one) for one in fitting}
+        dislikes = {one["metadata"]["name"]: surroundings.dislikes(pod, one) for one in fitting}
         node = self._best(pod, dislikes, used)
         self._assumed[pod["metadata"]["uid"]] = node
         try:
@@ -203,12 +203,12 @@ class Scheduler(Controller):
             there[name] + wanted <= amount(offered.get(name, "0")) for name, wanted in asked(pod).items()
         )
 
-    def _neighbours(self, pod: Raw) -> Neighbours:
+    def _surroundings(self, pod: Raw) -> Surroundings:
         there: dict[str, list[Raw]] = defaultdict(list)
         for other in self._pods.seen.values():
             if name := other["spec"].get("nodeName") or self._assumed.get(other["metadata"]["uid"]):
                 there[name].append(other)
-        return Neighbours([node for node in self._nodes.seen.values() if attracts(pod, node)], there)
+        return Surroundings([node for node in self._nodes.seen.values() if attracts(pod, node)], there)
 
     def _best(
         self, pod: Raw, dislikes: Mapping[str, tuple[int, int]], used: Mapping[str, Counter[str]]

@@ -1,7 +1,7 @@
 """Tells what relief does to workloads of the world, under the real process, and keeps it as text.
 
 A golden file is read by people: a changed line is a changed behaviour. `SPLITTER_REGENERATE=1 pytest
-tests/relief/stories` writes them.
+tests/stories/relief` writes them.
 """
 
 import asyncio
@@ -190,7 +190,7 @@ class Story:
         """Let time pass until something holds."""
         await until(holds, within_s)
 
-    async def told(self, words: str, within_s: float = 2 * HOUR) -> None:
+    async def says(self, words: str, within_s: float = 2 * HOUR) -> None:
         """Let time pass until a line says that."""
         begin = len(self.lines)
         await until(lambda: any(words in line for line in self.lines[begin:]), within_s)
@@ -231,14 +231,14 @@ class Story:
     def violated(self, name: str, constraints: Sequence[Raw]) -> list[int]:
         """Return by how much each constraint of a workload is violated on spot."""
         spot = [raw for raw in self.cluster.objects.all(NODES) if raw["metadata"]["labels"][POOL] == "spot"]
-        found = []
+        excesses = []
         for one in constraints:
             domains = {raw["metadata"]["name"]: raw["metadata"]["labels"][one["topologyKey"]] for raw in spot}
             held = dict.fromkeys(domains.values(), 0)
             for node, count in self.on(name).items():
                 held[domains[node]] += count
-            found.append(max(0, max(held.values()) - min(held.values()) - one["maxSkew"]))
-        return found
+            excesses.append(max(0, max(held.values()) - min(held.values()) - one["maxSkew"]))
+        return excesses
 
     def use(self) -> dict[str, float]:
         """Return how much of its CPU each machine uses, in percent."""
@@ -353,7 +353,7 @@ def _readable(text: str) -> str:
 
 
 @asynccontextmanager
-async def told(
+async def playing(
     title: str,
     *workloads: Raw,
     on: tuple[str, ...] = ("spot-0",),

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from relief.stories.told import HOUR, MINUTE, Story, labelled, spread, told
+from stories.relief.telling import HOUR, MINUTE, Story, labelled, playing, spread
 from world.kinds import DEPLOYMENTS, PODS, SPLITS, Raw, Ref
 from world.objects import Event
 from world.workloads import changed
@@ -55,7 +55,7 @@ async def begun(story: Story) -> None:
     """Have a move begin that takes three minutes."""
     story.uses(web=1200)
     story.add_nodes("spot-1", "spot-2")
-    await story.told("Relieving")
+    await story.says("Relieving")
     await story.wait(30.0)
 
 
@@ -71,11 +71,11 @@ async def begun(story: Story) -> None:
 )
 async def test_ends_for_what_is_more_important(what: Callable[[Story], None], ends: str) -> None:
     """The extra replica goes, or is of use; nothing is left of the move, and no replica is missing."""
-    async with told("Something more important", labelled("web", N, of_pods=SLOW)) as story:
+    async with playing("Something more important", labelled("web", N, of_pods=SLOW)) as story:
         await begun(story)
         before = story.fewest["web"]
         what(story)
-        await story.told(ends)
+        await story.says(ends)
         story.uses(web=100)
         await story.wait(2 * HOUR)
         assert story.is_calm()
@@ -87,7 +87,7 @@ async def test_ends_for_what_is_more_important(what: Callable[[Story], None], en
 
 async def test_given_back_in_the_middle() -> None:
     """It has its own replicas, and nothing of a move is on them."""
-    async with told("Given back in the middle of a move", labelled("web", N, of_pods=SLOW)) as story:
+    async with playing("Given back in the middle of a move", labelled("web", N, of_pods=SLOW)) as story:
         await begun(story)
         give_back(story)
         await story.until(lambda: not story.cluster.objects.all(SPLITS), HOUR)
@@ -101,7 +101,7 @@ async def test_given_back_in_the_middle() -> None:
 
 async def test_frozen_in_the_middle() -> None:
     """All counts stay while it is frozen; afterwards the extra one goes."""
-    async with told("Frozen in the middle of a move", labelled("web", N, of_pods=SLOW)) as story:
+    async with playing("Frozen in the middle of a move", labelled("web", N, of_pods=SLOW)) as story:
         await begun(story)
         story.annotate("web", freeze="true")
         await story.wait(HOUR)
@@ -116,7 +116,7 @@ async def test_frozen_in_the_middle() -> None:
 
 async def test_a_new_replica_that_is_never_ready() -> None:
     """It goes after the time that it may take, and the old one stays; both twice."""
-    async with told("A new replica that is never ready", labelled("web", N)) as story:
+    async with playing("A new replica that is never ready", labelled("web", N)) as story:
 
         def fall_ill(event: Event) -> None:
             if event.old is None:
@@ -125,7 +125,7 @@ async def test_a_new_replica_that_is_never_ready() -> None:
         story.cluster.objects.follow(PODS, fall_ill)
         story.uses(web=1200)
         story.add_nodes("spot-1", "spot-2")
-        await story.told("the new replica did not become ready")
+        await story.says("the new replica did not become ready")
         await story.wait(20 * MINUTE)
         assert story.on() == {"spot-0": N}
         assert story.is_calm()
@@ -135,7 +135,7 @@ async def test_a_new_replica_that_is_never_ready() -> None:
 
 async def test_no_node_is_bought() -> None:
     """A new replica that the scheduler finds no node for goes again at once."""
-    async with told("No node is bought for relief", labelled("web", N)) as story:
+    async with playing("No node is bought for relief", labelled("web", N)) as story:
 
         def close(event: Event) -> None:
             if (event.new["status"].get("relief") or {}).get("moves"):
@@ -145,7 +145,7 @@ async def test_no_node_is_bought() -> None:
         story.cluster.objects.follow(SPLITS, close)
         story.uses(web=1200)
         story.add_nodes("spot-1")
-        await story.told("the new replica did not become ready")
+        await story.says("the new replica did not become ready")
         await story.wait(5 * MINUTE)
         assert story.on() == {"spot-0": N}
         story.check()
@@ -155,7 +155,9 @@ async def test_no_node_is_bought() -> None:
 @pytest.mark.parametrize("cost", ["5", "-5000"])
 async def test_costs_of_the_users(cost: str) -> None:
     """A cost is as it was after a move that is taken back; beside one as low as splitter's none begins."""
-    async with told(f"A pod-deletion-cost of the user's: {cost}", labelled("web", N, of_pods=SLOW)) as story:
+    async with playing(
+        f"A pod-deletion-cost of the user's: {cost}", labelled("web", N, of_pods=SLOW)
+    ) as story:
         for pod in story.pods() if cost == "5" else story.pods()[:1]:
             changed(
                 story.cluster,
@@ -173,7 +175,7 @@ async def test_costs_of_the_users(cost: str) -> None:
             assert costs.count("5") >= N - len(story.moves)
             assert set(costs) <= {"5", None}
         else:
-            await story.told("another replica has as low a pod-deletion-cost")
+            await story.says("another replica has as low a pod-deletion-cost")
             await story.wait(HOUR)
             assert not story.moves
         assert not [pod for pod in story.pods() if "cost-before" in str(pod["metadata"])]
@@ -182,7 +184,7 @@ async def test_costs_of_the_users(cost: str) -> None:
 
 async def test_off_a_hot_node_it_dies_before_each_write() -> None:
     """A replica goes to and fro as agents heat one node and the other: none is missing, none too many."""
-    async with told("Death before each write", labelled("web", 1)) as story:
+    async with playing("Death before each write", labelled("web", 1)) as story:
         story.add_nodes("spot-1")
         story.uses(web=2000)
         for write in range(10):
@@ -209,7 +211,7 @@ async def test_for_a_better_place_it_dies_before_each_write(aim: str) -> None:
         if aim == "spot"
         else (("spot-0", "spot-1"), ("spot-2", "spot-3"))
     )
-    async with told(f"Death before each write: {aim}", web, on=on, closed=later) as story:
+    async with playing(f"Death before each write: {aim}", web, on=on, closed=later) as story:
         story.uses(web=100)
         story.cordon(*later, closed=False)
         for write in range(7):

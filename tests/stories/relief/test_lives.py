@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from relief.stories.told import HOUR, MINUTE, ZONE, Story, labelled, spread, told
+from stories.relief.telling import HOUR, MINUTE, ZONE, Story, labelled, playing, spread
 
 _MOST_MOVES = 6  # in ten minutes
 
@@ -24,7 +24,7 @@ async def test_any_load(seed: int) -> None:
     dice = random.Random(seed)
     names = [f"app-{number}" for number in range(dice.randint(1, 4))]
     workloads = [labelled(name, dice.randint(1, 6)) for name in names]
-    async with told(f"Any load, {seed}", *workloads, on=("spot-0", "spot-1"), seed=seed) as story:
+    async with playing(f"Any load, {seed}", *workloads, on=("spot-0", "spot-1"), seed=seed) as story:
         story.add_nodes(*(f"spot-{number}" for number in range(2, dice.randint(3, 6))))
         for _ in range(12):
             story.uses(**{dice.choice(names).replace("-", "_"): dice.randint(0, 3000)})
@@ -46,7 +46,7 @@ async def test_any_crowd(seed: int) -> None:
     pod = {"topologySpreadConstraints": [spread(key, unless, skew) for key in keys]}
     web = labelled("web", dice.randint(2, 9), pod=pod)
     later = [f"spot-{zone}-{number}" for zone in ("a", "b") for number in range(dice.randint(0, 2))]
-    async with told(f"Any crowd, {seed}", web, on=("spot-0", "spot-1"), seed=seed) as story:
+    async with playing(f"Any crowd, {seed}", web, on=("spot-0", "spot-1"), seed=seed) as story:
         story.uses(web=100)
         story.add_nodes(*later)
         before = story.violated("web", pod["topologySpreadConstraints"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relief.stories.told import HOUR, MINUTE, ZONE, labelled, spread, told
+from stories.relief.telling import HOUR, MINUTE, ZONE, labelled, playing, spread
 
 PREFERRED = {"spot-affinity": "preferred"}
 HELD = ("on-demand-0", "on-demand-1")
@@ -11,7 +11,7 @@ HELD = ("on-demand-0", "on-demand-1")
 async def test_what_prefers_spot_comes_to_spot() -> None:
     """One after the other, when spot has had room for all of its soak; in the hours after nothing moves."""
     web = labelled("web", 4, wishes=PREFERRED)
-    async with told("What prefers spot comes to spot", web, on=HELD, closed=("spot-0",), spare=0) as story:
+    async with playing("What prefers spot comes to spot", web, on=HELD, closed=("spot-0",), spare=0) as story:
         story.uses(web=100)
         assert "no spot node has room" in story.lines[-2]
         story.cordon("spot-0", closed=False)
@@ -19,7 +19,7 @@ async def test_what_prefers_spot_comes_to_spot() -> None:
         story.cordon("spot-0")
         await story.wait(5 * MINUTE)
         story.cordon("spot-0", closed=False)
-        await story.told("spot has had room for 600 s")
+        await story.says("spot has had room for 600 s")
         await story.wait(3 * HOUR)
         assert story.on() == {"spot-0": 4}
         assert list(story.moves.values()) == ["spot"] * 4
@@ -29,7 +29,7 @@ async def test_what_prefers_spot_comes_to_spot() -> None:
 
 async def test_to_the_other_pool_and_back() -> None:
     """What is added while spot is full comes to on-demand, and back when spot has had room for the soak."""
-    async with told("To the other pool and back", labelled("web", 4, wishes=PREFERRED)) as story:
+    async with playing("To the other pool and back", labelled("web", 4, wishes=PREFERRED)) as story:
         story.uses(web=100)
         story.fill("spot-0")
         story.scale("web", 6)
@@ -48,7 +48,7 @@ async def test_to_the_other_pool_and_back() -> None:
 async def test_nodes_that_came_later_are_used(unless: str) -> None:
     """As few moves as it takes, and none after that."""
     web = labelled("web", 6, pod={"topologySpreadConstraints": [spread(unless=unless)]})
-    async with told(f"Nodes that came later, {unless}", web, on=("spot-0", "spot-1")) as story:
+    async with playing(f"Nodes that came later, {unless}", web, on=("spot-0", "spot-1")) as story:
         story.uses(web=100)
         story.add_nodes("spot-2")
         await story.wait(3 * HOUR)
@@ -61,7 +61,7 @@ async def test_nodes_that_came_later_are_used(unless: str) -> None:
 async def test_a_zone_that_came_later_is_used() -> None:
     """Within the zones the nodes stay as even as they were."""
     web = labelled("web", 6, pod={"topologySpreadConstraints": [spread(), spread(ZONE)]})
-    async with told("A zone that came later", web, on=("spot-0", "spot-1")) as story:
+    async with playing("A zone that came later", web, on=("spot-0", "spot-1")) as story:
         story.uses(web=100)
         story.add_nodes("spot-b-0", "spot-b-1")
         await story.wait(4 * HOUR)
