@@ -9,13 +9,14 @@ import copy
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from leaping import passing
-from splitter.kube.client import Permit
+from splitter.kube.client import ApiError, Permit
 from splitter.kube.paths import ResourcePath
 from world.api import Api
 from world.cluster import POOL, Cluster
@@ -62,7 +63,7 @@ class Mortal(Api):
     """Asked by a process that dies before one of its writes."""
 
     writes_left: int | None = None
-    written = 0
+    on_the_way: Callable[[], Awaitable[Raw]] | None = None  # the write at which it died
 
     def under(self, permit: Permit) -> "Mortal":
         """Write without a permit."""
@@ -79,8 +80,8 @@ class Mortal(Api):
         """Answer, or never."""
         if method != "GET" and path.plural not in {"events", "selfsubjectaccessreviews"}:
             if self.writes_left == 0:
+                self.on_the_way = partial(super().send, method, path, body, **asked)
                 await asyncio.Event().wait()
-            self.written += 1
             self.writes_left = None if self.writes_left is None else self.writes_left - 1
         return await super().send(method, path, body, **asked)
 
@@ -195,12 +196,20 @@ class Story:
         begin = len(self.lines)
         await until(lambda: any(words in line for line in self.lines[begin:]), within_s)
 
-    async def dies_before(self, write: int) -> None:
-        """Have the process end after so many more writes of its own, and another one begin a minute later."""
+    async def dies_before(self, write: int, *, late: bool = False) -> None:
+        """Have the process end after so many more writes of its own, and another one begin a minute later.
+
+        `late`: the next write was on its way, and comes to pass after the other one has begun.
+        """
         self.api.writes_left = write
         await self.until(lambda: self.api.writes_left == 0, 3 * HOUR)
-        await self.wait(1.0)
+        await self.until(lambda: self.api.on_the_way is not None, 3 * HOUR)
         await self.restart()
+        if late and self.api.on_the_way is not None:
+            await self.wait(2.0)
+            with suppress(ApiError):
+                await self.api.on_the_way()
+        self.api.on_the_way = None
 
     async def restart(self) -> None:
         """Have another process begin."""

@@ -182,8 +182,12 @@ async def test_costs_of_the_users(cost: str) -> None:
         story.check()
 
 
-async def test_off_a_hot_node_it_dies_before_each_write() -> None:
-    """A replica goes to and fro as agents heat one node and the other: none is missing, none too many."""
+@pytest.mark.parametrize("late", [False, True])
+async def test_off_a_hot_node_it_dies_before_each_write(*, late: bool) -> None:
+    """A replica goes to and fro as agents heat one node and the other: none is missing, none too many.
+
+    `late`: the write at which the process died comes to pass under the next one.
+    """
     async with playing("Death before each write", labelled("web", 1)) as story:
         story.add_nodes("spot-1")
         story.uses(web=2000)
@@ -192,7 +196,7 @@ async def test_off_a_hot_node_it_dies_before_each_write() -> None:
             [other] = {"spot-0", "spot-1"} - {there}
             story.hog(there, 5000)
             story.hog(other, 100)
-            await story.dies_before(write)
+            await story.dies_before(write, late=late)
             await story.wait(2 * HOUR)
             assert list(story.on()) == [other]
             assert story.is_calm()
