@@ -20,7 +20,19 @@ from splitter.kube.client import ApiError, Permit
 from splitter.kube.paths import ResourcePath
 from world.api import Api
 from world.cluster import POOL, Cluster
-from world.kinds import DAEMON_SETS, DEPLOYMENTS, EVENTS, NODES, PODS, SPLITS, Raw, Ref, path_of
+from world.kinds import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITIES,
+    SPLITS,
+    Raw,
+    Ref,
+    path_of,
+)
 from world.objects import Event
 from world.pods import is_active, is_ready
 from world.process import splitting
@@ -31,6 +43,7 @@ _POD = re.compile(r"\b([a-z0-9-]+)-[a-z0-9]{8,10}-[a-z0-9]{5}\b")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\d\d:\d\d:\d\dZ")
 _PLACEHOLDER: Final = "splitter.io/placeholder"
 ZONE: Final = "topology.kubernetes.io/zone"
+_HOST: Final = "kubernetes.io/hostname"
 _CPU: Final = "8"  # of a node
 MINUTE: Final = 60.0
 HOUR: Final = 60 * MINUTE
@@ -96,6 +109,9 @@ class Story:
         self.api.missing |= self.cluster.api.missing
         self.cluster.api = self.api
         self.cluster.serve_metrics()
+        self.cluster.objects.put(path_of(NAMESPACES, "", "system"), {"metadata": {}})
+        placeholders = path_of(PRIORITIES, "", "splitter-placeholder")
+        self.cluster.objects.put(placeholders, {"metadata": {}, "value": -10, "preemptionPolicy": "Never"})
         self.metrics = self.cluster.metrics
         self.lines = [title, ""]
         self.wanted: dict[str, int] = {}  # replicas by the name of the workload
@@ -164,22 +180,13 @@ class Story:
 
     def hog(self, node: str, cpu_m: int) -> None:
         """Have a DaemonSet's pod on a machine use so much, which no one may move."""
-        owner = {
-            "kind": "DaemonSet",
-            "apiVersion": "apps/v1",
-            "name": "agent",
-            "uid": "ds",
-            "controller": True,
-        }
         name = f"agent-{node}"
-        self.cluster.objects.put(path_of(DAEMON_SETS, "system", "agent"), {"metadata": {"uid": "ds"}})
-        self.cluster.objects.put(
-            path_of(PODS, "system", name),
-            {
-                "metadata": {"labels": {"app": name}, "ownerReferences": [owner]},
-                "spec": {"nodeName": node, "containers": [{"name": "c", "image": "agent:1"}]},
-            },
-        )
+        spec = {"nodeSelector": {_HOST: node}, "containers": [{"name": "c", "image": "agent:1"}]}
+        template = {"metadata": {"labels": {"app": name}}, "spec": spec}
+        made = {"selector": {"matchLabels": {"app": name}}, "template": template}
+        ref = Ref(DAEMON_SETS, "system", name)
+        if self.cluster.objects.find(ref) is None:
+            self.cluster.objects.put(ref.path, {"metadata": {}, "spec": made})
         self.metrics.uses[name] = cpu_m
         self.say(f"an agent on {node} uses {cpu_m}m")
 
