@@ -7,6 +7,7 @@ import pytest
 from stories.relief.telling import HOUR, MINUTE, Story, labelled, playing, spread
 from world.cluster import POOL
 from world.kinds import NODES, SPLITS, Ref
+from world.metrics import GROUP
 from world.objects import Event
 from world.workloads import changed
 
@@ -105,6 +106,7 @@ async def test_off_by_default() -> None:
         await story.wait(HOUR)
         assert story.on() == {"spot-0": 6}
         assert story.relief() == {}
+        assert not [path for _, _, path in story.api.asked if GROUP in path]
 
 
 def belongs_to(story: Story, pool: str, *names: str) -> None:

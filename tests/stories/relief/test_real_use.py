@@ -45,6 +45,12 @@ async def test_what_goes_in_the_middle_of_a_move() -> None:
         story.uses(web=1200)
         story.add_nodes("spot-1", "spot-2")
         await story.says("Relieving")
+        story.say("metrics-server does not answer for two minutes")
+        story.metrics.down = True
+        await story.wait(2 * MINUTE)
+        story.metrics.down = False
+        await story.wait(3 * MINUTE)
+        assert len(story.pods()) == 7
         story.say("metrics-server does not answer")
         story.metrics.down = True
         await story.says("ReliefUndone")
