@@ -70,6 +70,9 @@ class Api(Client):
         self.asked: list[tuple[float, str, str]] = []  # when, the verb, the path
         self.gone: set[str] = set()  # namespaces
         self.missing: set[str] = set()  # groups of kinds that nobody has installed
+        self.forbidden: set[str] = set()  # plurals of which nothing may be asked
+        self.largest_page = 0
+        self.aggregated: dict[str, Callable[[], list[Raw]]] = {}  # who answers for a kind without objects
         self.watches: Watches = "stay"
         self.lease_fails_every = 0  # so-manieth request for the Lease times out; 0: none
         self.latency_s: Callable[[], float] = lambda: 0.0  # of each request
@@ -133,6 +136,8 @@ class Api(Client):
         self.asked.append((asyncio.get_running_loop().time(), verb, asked))
         if any(f"/namespaces/{namespace}/" in where for namespace in self.gone):
             raise ApiError(403, "Forbidden", "no Role here")
+        if path.plural in self.forbidden:
+            raise ApiError(403, "Forbidden", f"{path.plural} is forbidden")
         if any(path.api.startswith(f"/apis/{group}/") for group in self.missing):
             raise ApiError(404, KIND_MISSING, "the server could not find the requested resource")
 
@@ -159,8 +164,15 @@ class Api(Client):
             return {"status": {"allowed": namespace not in self.gone}}
         ref = Ref(f"{path.api}/{path.plural}", path.namespace, path.name)
         rights.check(self.objects, self.user, method, ref, path.part)
+        if ref.kind in self.aggregated:
+            matches = asked_for(query.get("labelSelector", ""), "", ref.kind)
+            there = (raw for raw in self.aggregated[ref.kind]() if matches(raw))
+            items = [raw for raw in there if ref.namespace in {"", raw["metadata"].get("namespace")}]
+            return {"metadata": {}, "items": items}
         if method == "GET":
-            return self._reads.answer(ref, path.part, query)
+            read = self._reads.answer(ref, path.part, query)
+            self.largest_page = max(self.largest_page, len(read.get("items", ())))
+            return read
         write = Write(self.objects, ref, path.part, query, self.user)
         # What is read of an answer is the reader's own.
         answer: Raw = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
