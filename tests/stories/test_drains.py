@@ -125,7 +125,7 @@ def test_the_replacements_do_not_come_up(why: str) -> None:
     story.put(story.on_pool("od-"), ("od-1", "od-1"))
     if why == "no node":
         taken = {name.replace("-", "_"): len(story.scene.on(name)) for name in ("od-1", "od-2")}
-        story.act(story.room(**taken))
+        story.act(story.headroom(**taken))
     else:
         story.registry(answers=False)
     story.drain("od-1")

@@ -96,7 +96,7 @@ def test_a_surge_without_room_does_not_stop_a_roll(full: str, base: str, order: 
     if full == "nodes":
         names = ("od-1", "od-2", "spot-a", "spot-b", "spot-c")
         taken = {name.replace("-", "_"): len(story.scene.on(name)) for name in names}
-        story.act(story.room(**taken))
+        story.act(story.headroom(**taken))
     story.set_image("web:2")
     story.wait(900)
     assert story.scene.images() == {"web:2"}
@@ -126,7 +126,7 @@ def partly_short(
     story = Story("Spot is partly short, then an image change", replicas, surge, unavailable)
     story.label(on_demand_base="0", rollout_order=order)
     story.wait(900)
-    story.act(story.room(spot_a=replicas - 2, od_1=on_demand))
+    story.act(story.headroom(spot_a=replicas - 2, od_1=on_demand))
     story.vanish("spot-b", "spot-c", "od-2")
     story.wait(1800)
     story.judge.least_available = replicas
@@ -184,7 +184,7 @@ def test_a_roll_whose_shortage_grows() -> None:
     story = partly_short(3, 2, "on-demand-first")
     story.set_image("web:2")
     story.wait(200)
-    story.act(story.room(spot_a=7))
+    story.act(story.headroom(spot_a=7))
     pod = Ref(PODS, "shop", story.scene.on("spot-a")[0]["metadata"]["name"])
     story.happens("spot has room for one less", lambda: story.objects.delete(pod))
     story.wait(3600)

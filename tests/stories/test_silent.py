@@ -53,7 +53,7 @@ def test_spot_is_asked_for() -> None:
 def test_a_dead_node_does_not_get_one_after_the_other() -> None:
     """What tolerates everything is bound to it again: each time it is tried after twice as long."""
     story = tolerant("The only spot node falls silent, and has room", EVERYTHING, spot_nodes=1)
-    story.act(story.room(spot_a=40))
+    story.act(story.headroom(spot_a=40))
     story.label(on_demand_base="2")
     story.wait(600)
     on_spot = len(story.scene.on("spot-a"))
@@ -70,11 +70,11 @@ def test_who_replaces_it_is_bound_there_too() -> None:
     story.label(on_demand_base="4")
     story.wait(600)
     there = len(story.scene.on("od-1"))
-    story.act(story.room(od_1=200, od_2=len(story.scene.on("od-2"))))
+    story.act(story.headroom(od_1=200, od_2=len(story.scene.on("od-2"))))
     story.silence("od-1")
     story.wait(3600)
     assert story.scene.counts() == (4 + there + 10, 6)
-    story.happens("there is room elsewhere", story.room(od_2=40))
+    story.happens("there is room elsewhere", story.headroom(od_2=40))
     story.wait(3600)
     assert story.scene.counts()[0] <= 4 + there + 10
 

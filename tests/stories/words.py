@@ -53,7 +53,7 @@ class Names:
 
     def of(self, text: str) -> str:
         """Return a text with these names in it."""
-        return _WORD.sub(lambda found: self._known.get(found[0], found[0]), text)
+        return _WORD.sub(lambda name: self._known.get(name[0], name[0]), text)
 
 
 def said(written: list[Written]) -> str:
