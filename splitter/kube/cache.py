@@ -14,12 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from splitter.core.labels_annotations import (
-    ANNOTATION_TEMPLATE,
-    SOURCES_SELECTOR,
-    TWINS_SELECTOR,
-    short_name,
-)
+from splitter.core.labels_annotations import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState
@@ -375,15 +370,8 @@ class Cache:
 
     def _source_of_pod(self, pod: PodRecord) -> Key | None:
         """Return the source that a pod belongs to, if it may be ours: by its owner, or by its label."""
-        if (key := self._source_of_owned(pod)) is not None or not pod.labelled_for:
-            return key
-        sources = (one.source for one in self.splits.find("namespace", pod.namespace))
-        labelled = (key for key in sources if pod.labelled_for == short_name(key.name))
-        return next((key for key in labelled if key.kind == DEPLOYMENT), None)
-
-    def _source_of_owned(self, pod: PodRecord) -> Key | None:
         if pod.owner_uid is None:
-            return None
+            return pod.labelled_source(one.source for one in self.splits.find("namespace", pod.namespace))
         if (replica_set := self.replica_sets.get(pod.namespace, pod.owner_uid)) is not None:
             return self._owner_of(replica_set)
         if (twin := self.twins.get(pod.namespace, pod.owner_uid)) is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from model.cluster import LostRaceError
 from model.quorum_process import Splitter, unsettled
 from model.quorum_world import (
     BrokenPromiseError,
@@ -24,7 +25,6 @@ from splitter.core.actions import Action
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.labels_annotations.label import parse_ownership_mark
 from splitter.core.model import Pool
-from stories.cluster import LostRaceError
 
 NOW = 10_000
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from model.cluster import LostRaceError
 from model.quorum_world import (
     BrokenPromiseError,
     Quorum,
@@ -23,7 +24,6 @@ from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.report.status import build
-from stories.cluster import LostRaceError
 
 POLICY = Policy(on_demand_base="majority")
 RULES = Rules()

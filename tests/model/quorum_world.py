@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from model.cluster import START, LostRaceError, Node, Split, copied
+from model.sight import split_view
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -45,8 +47,6 @@ from splitter.core.model import (
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.stateful import StatefulView
-from stories.cluster import START, LostRaceError, Node, Split, copied
-from stories.sight import split_view
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 

@@ -11,13 +11,13 @@ from itertools import product
 import pytest
 
 from builders import NOW, pods, rendered, source, twin
+from model.cluster import Cluster, Deployment, Pod
+from model.controllers import sync_deployment, sync_replica_set
+from model.sight import observe
 from splitter.core.floor import kept_by_twin
 from splitter.core.labels_annotations.policy import RolloutOrder
 from splitter.core.model import Pool
 from splitter.core.twins.rollout import Circumstances, Roll, next_roll
-from stories.cluster import Cluster, Deployment, Pod
-from stories.controllers import sync_deployment, sync_replica_set
-from stories.sight import observe
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 that a steady state is reached. The same seed gives the same life.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 
@@ -16,7 +16,7 @@ from stories.words import images
 from world import clock
 from world.cluster import POOL
 from world.controllers.kubelet import Timing
-from world.kinds import BUDGETS, NODES, PODS, SPLITS, Raw, Ref, path_of
+from world.kinds import BUDGETS, NODES, PODS, REPLICA_SETS, SPLITS, Raw, Ref, path_of
 
 Hand = tuple[str, Callable[[], object]]
 
@@ -106,6 +106,7 @@ class Life(Story):
     def _rarer(self) -> list[Hand]:
         """Return what people change about the workload and its surroundings, and what goes on on-demand."""
         dice, replicas = self.dice, self.scene.replicas
+        free = dice.choice([0, 1, 12]) + len(self.scene.on("od-1"))
         asked = {
             "on_demand_base": dice.choice(["0", "1", "2", "4", "majority"]),
             "spot_percent": dice.choice(["0", "50", "80", "100"]),
@@ -135,7 +136,7 @@ class Life(Story):
             (f"a quota of {quota}", partial(self._quota, quota)),
             (f"the registry answers: {answers}", partial(self._registry, answers)),
             ("writes are refused for a minute", partial(self.refuses_for, 60.0)),
-            ("splitter is away", lambda: None),
+            (f"others leave {free} places on od-1", self.headroom(od_1=free)),
             ("an on-demand node comes", partial(self._comes, "od")),
         ]
         on_demand = [raw["metadata"]["name"] for raw in self.objects.all(NODES)]
@@ -172,10 +173,16 @@ class Life(Story):
                 f"kubectl delete {raw['kind']} {raw['metadata']['name']}",
                 partial(self._deletes, Ref(kind, "shop", raw["metadata"]["name"])),
             )
-            for kind in (SPLITS, BUDGETS)
-            for raw in self.objects.all(kind, "shop")
+            for kind in (SPLITS, BUDGETS, REPLICA_SETS)
+            # Not while pods have no owner: then nothing but a parked one knows what they are made of.
+            for raw in (self.scene.parked() if kind == REPLICA_SETS else self.objects.all(kind, "shop"))
+            if kind != REPLICA_SETS or not self._have_no_owner()
         ]
         return events
+
+    def _have_no_owner(self) -> bool:
+        going = ("deletionTimestamp" in raw["metadata"] for raw in self.scene.replica_sets())
+        return bool(self.scene.unowned()) or any(going)
 
     def _on_pods(self) -> list[Hand]:
         """Return what becomes of one replica."""
@@ -186,6 +193,7 @@ class Life(Story):
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         return [
             (f"kubectl delete {name}", partial(self._deletes, Ref(PODS, "shop", name))),
+            (f"{name} is taken out", self.changed(_taken_out, Ref(PODS, "shop", name))),
             (f"{name} fails its probe", partial(self._ails, partial(self.cluster.machines.ill.add, uid))),
             (
                 f"{name} crashes",
@@ -193,7 +201,7 @@ class Life(Story):
             ),
         ]
 
-    def annotated(self, asked: dict[str, str | None], raw: Raw) -> None:
+    def annotated(self, asked: Mapping[str, str | None], raw: Raw) -> None:
         """Annotate the source."""
         held = raw["metadata"].setdefault("annotations", {})
         for key, text in asked.items():
@@ -260,7 +268,8 @@ class Life(Story):
             self._registry(answers=True)
             machines = self.cluster.machines
             for pod in self.scene.pods():
-                if pod["metadata"]["uid"] in {*machines.ill, *machines.crashing}:
+                taken_out = pod["metadata"]["labels"].get("pod-template-hash") == "debug"
+                if taken_out or pod["metadata"]["uid"] in {*machines.ill, *machines.crashing}:
                     self.objects.delete(Ref(PODS, "shop", pod["metadata"]["name"]))
             for pool in ("spot", "spot", "spot", "od", "od", "od"):
                 self._comes(pool, 12)
@@ -300,6 +309,10 @@ def _labelled(raw: Raw, *, on: bool) -> None:
     labels.pop(LABEL, None)
     if on:
         labels[LABEL] = "enabled"
+
+
+def _taken_out(raw: Raw) -> None:
+    raw["metadata"]["labels"]["pod-template-hash"] = "debug"
 
 
 def _with_image(image: str, raw: Raw) -> None:

@@ -46,7 +46,7 @@ _LOGGER: Final = logging.getLogger("splitter.reconciler")
 _WHO: Final = "splitter"
 
 
-class Followed(Api):
+class Published(Api):
     """The world's API server, which tells of each write of splitter's that is no report."""
 
     def __init__(
@@ -155,7 +155,7 @@ class Story:
     async def _begun(self, raw: Raw, seed: int, lag_s: float, timing: Timing, spot_nodes: int) -> None:
         self.cluster = Cluster(seed, lag_s=lag_s, timing=timing)
         self.objects = self.cluster.objects
-        self.api = Followed(self.cluster.api, self._was_written, self._was_refused, self._will_write)
+        self.api = Published(self.cluster.api, self._was_written, self._was_refused, self._will_write)
         self.cluster.api = self.api
         for number in range(self.on_demand_nodes):
             self.cluster.add_node(f"od-{number + 1}", {POOL: "on-demand"}, pods=40)
@@ -413,6 +413,8 @@ class Story:
         def given() -> None:
             for name, count in pods.items():
                 ref = Ref(NODES, "", name.replace("_", "-"))
+                if self.objects.find(ref) is None:
+                    continue
                 node = copy.deepcopy(self.objects.get(ref))
                 node["status"]["allocatable"]["pods"] = str(count)
                 self.objects.update(ref, node, part="status")

@@ -55,12 +55,12 @@ class Scene:
     @property
     def twins(self) -> dict[Pool, Raw]:
         """Return the twins by their pools."""
-        known = {
+        there = {
             raw["metadata"]["labels"][LABEL_POOL]: raw
             for raw in self.objects.all(self.ref.kind, self.ref.namespace)
             if LABEL_POOL in (raw["metadata"].get("labels") or {})
         }
-        return {pool: known[pool.value] for pool in Pool if pool.value in known}
+        return {pool: there[pool.value] for pool in Pool if pool.value in there}
 
     def counts(self) -> tuple[int, ...]:
         """Return how many replicas each twin is to have: on-demand, spot."""
@@ -132,11 +132,11 @@ class Scene:
             return True
         of = self.objects.find(Ref(REPLICA_SETS, self.ref.namespace, owner["name"]))
         if owner["kind"] != "ReplicaSet" or of is None:
-            return owner["kind"] != "ReplicaSet"
+            return bool(owner["kind"] != "ReplicaSet")
         if (above := controller_of(of)) is None:
             return True
         there = self.objects.find(self.ref._replace(name=above["name"]))
-        return there is not None and there["metadata"]["uid"] == above["uid"]
+        return there is not None and bool(there["metadata"]["uid"] == above["uid"])
 
     def asked_for(self) -> int:
         """Count what may be there without a further write."""
@@ -147,7 +147,7 @@ class Scene:
             surge = strategy(one)[0] if self.ref.kind == DEPLOYMENTS and is_rolling(self, one) else 0
             most = 0 if one["spec"].get("paused") and not held else one["spec"].get("replicas", 0) + surge
             count += max(most, held, len(self.pods(one)))
-        return count + sum(rs["spec"].get("replicas", 0) for rs in self.parked())
+        return int(count + sum(rs["spec"].get("replicas", 0) for rs in self.parked()))
 
     def images(self) -> set[str]:
         """Return what runs."""
@@ -216,8 +216,8 @@ class Scene:
 
     def unsettled(self, on_demand: int) -> list[str]:
         """Name what keeps a split workload from being at rest with `on_demand` replicas there."""
-        wanted, known = (on_demand, self.replicas - on_demand), self.counts()
-        lines = [f"{known} asked for, not {wanted}"] if known != wanted else []
+        wanted, there = (on_demand, self.replicas - on_demand), self.counts()
+        lines = [f"{there} asked for, not {wanted}"] if there != wanted else []
         for pool, twin in self.twins.items():
             pods = self.pods(twin)
             ran = sorted({images(pod["spec"]) for pod in pods} | {images(twin["spec"])})

@@ -51,12 +51,13 @@ def test_that_was_there_before() -> None:
 def test_that_comes_while_it_is_taken_over() -> None:
     """It is undone: no pod is restarted, and the take-over goes on when the other one has gone."""
     story = of_six()
-    pods, came = story.pods(), list[None]()
+    pods, came = story.pods(), list[str]()
 
     def comes(request: Request) -> None:
         paused = request.ref == story.ref and (request.new or {})["spec"].get("paused")
         if paused and not came:
-            came.append(rival(story))
+            came.append(AGENT.name)
+            rival(story)
 
     story.at_write(comes)
     story.cluster.api.latency_s = lambda: 0.4  # what is listed is a second old at most

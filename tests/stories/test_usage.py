@@ -31,7 +31,7 @@ class Bill:
         """Add what was used until now."""
         passed_s = self.story.loop.time() - self._since_s
         self._since_s += passed_s
-        self.pod_s.update({pool: count * passed_s for pool, count in self._running.items()})  # type: ignore[arg-type] # seconds
+        self.pod_s.update({pool: count * passed_s for pool, count in self._running.items()})
         self.desired_s += min(self.story.scene.replicas, self._running.total()) * passed_s
         pods = self.story.objects.all(PODS, "shop")
         nodes = filter(None, map(self.story.scene.node_of, pods))

@@ -53,7 +53,7 @@ class Names:
 
     def of(self, text: str) -> str:
         """Return a text with these names in it."""
-        return _WORD.sub(lambda word: self._known.get(word[0], word[0]), text)
+        return _WORD.sub(lambda name: self._known.get(name[0], name[0]), text)
 
 
 def said(written: list[Written]) -> str:
