@@ -369,9 +369,9 @@ class Cache:
         return (last_good, *(annotations.get(ANNOTATION_TEMPLATE, "") for annotations in written))
 
     def _source_of_pod(self, pod: PodRecord) -> Key | None:
-        """Return the source that a pod belongs to, if it may be ours: of a ReplicaSet, or a StatefulSet."""
+        """Return the source that a pod belongs to, if it may be ours: by its owner, or by its label."""
         if pod.owner_uid is None:
-            return None
+            return pod.labelled_source(one.source for one in self.splits.find("namespace", pod.namespace))
         if (replica_set := self.replica_sets.get(pod.namespace, pod.owner_uid)) is not None:
             return self._owner_of(replica_set)
         if (twin := self.twins.get(pod.namespace, pod.owner_uid)) is not None:

@@ -4,16 +4,17 @@
 Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from sys import getsizeof
 
 import orjson
 
+from splitter.core.labels_annotations import short_name
 from splitter.core.limits import MAX_REPLICA_SETS, MAX_TERMS
 from splitter.core.model import Pool, ReplicaSetView, SourceView, Trouble, TwinView
-from splitter.core.names import Key
+from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
 from splitter.core.nodes.fit import MatchExpression, PodRequest, SpreadConstraint
 from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim
@@ -93,6 +94,11 @@ class PodRecord(Record):
     def labelled(self) -> tuple[str, str] | None:
         """Its namespace and the workload that it is labelled for, if it is."""
         return (self.namespace, self.labelled_for) if self.labelled_for else None
+
+    def labelled_source(self, sources: Iterable[Key]) -> Key | None:
+        """Return the Deployment among these that it is labelled for."""
+        labelled = (key for key in sources if self.labelled_for == short_name(key.name))
+        return next((key for key in labelled if key.kind == DEPLOYMENT), None)
 
 
 @dataclass(frozen=True, slots=True)

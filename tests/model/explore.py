@@ -12,13 +12,13 @@ from array import array
 from collections import deque
 from dataclasses import dataclass, field, replace
 
+from model.cluster import LostRaceError
 from model.moves import TIME_MOVES, Judged, Move, concerns, labelled, moves, planned
+from model.promises import BrokenPromiseError, traces, unsettled
 from model.world import POLICY, Config, World, key, normalise
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.labels_annotations.policy import parse_policy
-from stories.cluster import LostRaceError
-from stories.promises import BrokenPromiseError, traces, unsettled
 
 QUIET_STEPS_MAX = 3_000
 VIOLATIONS_MAX = 10

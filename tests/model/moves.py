@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from model.cluster import Cluster, Node, Pod
+from model.controllers import collect_garbage, schedule, sync_deployment, sync_replica_set
+from model.promises import CONTROLLER, Promises, check_action, potential
+from model.reconciles import Splitter
 from model.world import (
     FOREVER_S,
     GRACE_S,
@@ -28,10 +32,6 @@ from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
 from splitter.report.status import build
-from stories.cluster import Cluster, Node, Pod
-from stories.controllers import collect_garbage, schedule, sync_deployment, sync_replica_set
-from stories.promises import CONTROLLER, Promises, check_action, potential
-from stories.reconciles import Splitter
 
 RULES = Rules(defaults=POLICY)
 

@@ -12,6 +12,8 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, cast
 
+from model.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet, copied
+from model.promises import NodeStatus
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -34,8 +36,6 @@ from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Observation
 from splitter.core.plan import Plan, PolicyInForce
-from stories.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet, copied
-from stories.promises import NodeStatus
 
 POLICY = Policy(on_demand_base=1, spot_percent=100)
 NOW = 100_000

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from world import clock
 from world.api import Api
+from world.controllers.daemon_set import DaemonSets
 from world.controllers.deployment import Deployments
 from world.controllers.disruption import Disruptions
 from world.controllers.garbage import Garbage
@@ -18,8 +19,10 @@ from world.controllers.replica_set import ReplicaSets
 from world.controllers.scheduler import Scheduler
 from world.controllers.stateful_set import StatefulSets
 from world.kinds import NAMESPACES, NODES, PODS, QUOTAS, Raw, Ref, path_of
+from world.metrics import GROUP, USED_BY_NODES, USED_BY_PODS, Metrics
 from world.objects import Objects
 from world.pods import is_active, is_ready
+from world.priorities import prioritised
 
 # What a cluster has not where no one has installed it.
 _NOT_INSTALLED = frozenset({"karpenter.sh", "keda.sh", "autoscaling.k8s.io", "metrics.k8s.io"})
@@ -33,26 +36,31 @@ class Cluster:
         self.objects = Objects(seed)
         self.api = Api(self.objects)
         self.api.missing |= _NOT_INSTALLED
+        self.metrics = Metrics(self.objects)
         self.machines = Machines()
         managing = Informers(self.objects, seed + 1, lag_s)
         scheduling = Informers(self.objects, seed + 2, lag_s)
         running = Informers(self.objects, seed + 3, lag_s)
         collecting = Informers(self.objects, seed + 4, lag_s)
         self.kubelets = Kubelets(running, self.machines, timing or Timing())
+        self.scheduler = Scheduler(scheduling)
+        self.garbage = Garbage(collecting)
         self.controllers: list[Controller] = [
             Deployments(managing),
             ReplicaSets(managing),
             StatefulSets(managing),
+            DaemonSets(managing),
             Disruptions(managing),
             NodeLife(managing, self.machines),
             TaintEviction(managing),
             PodCollector(managing),
             Quotas(managing),
             Namespaces(managing),
-            Garbage(collecting),
-            Scheduler(scheduling),
+            self.garbage,
+            self.scheduler,
             self.kubelets,
         ]
+        self.objects.rules.append(prioritised(self.objects))
         self.objects.rules += [one.refuse for one in self.controllers if isinstance(one, Quotas)]
         self._informers = (managing, scheduling, running, collecting)
         self.objects.put(path_of(NAMESPACES, "", "shop"), {"metadata": {}})
@@ -122,6 +130,11 @@ class Cluster:
         """Take a machine away, and its Node object."""
         self.silence(node)
         self.objects.forget(path_of(NODES, "", node))
+
+    def serve_metrics(self) -> None:
+        """Have metrics-server installed."""
+        self.api.missing.discard(GROUP)
+        self.api.aggregated |= {USED_BY_NODES: self.metrics.nodes, USED_BY_PODS: self.metrics.pods}
 
     def quota(self, resource: str, hard: int, namespace: str = "shop") -> None:
         """Have a namespace allow so many of something."""

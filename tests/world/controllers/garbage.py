@@ -12,7 +12,10 @@ from world.apply import strategically_patched
 from world.controllers.loop import Controller, Informers, Key
 from world.kinds import (
     BUDGETS,
+    CLAIMS,
+    DAEMON_SETS,
     DEPLOYMENTS,
+    PLACEMENTS,
     PODS,
     REPLICA_SETS,
     SPLITS,
@@ -24,10 +27,12 @@ from world.kinds import (
     ref_of,
 )
 
-_PLACEMENTS = "/apis/splitter.io/v1alpha1/placements"
 _MAPS = "/api/v1/configmaps"
 _REVISIONS = "/apis/apps/v1/controllerrevisions"
-_COLLECTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS, SPLITS, BUDGETS, _PLACEMENTS, _MAPS, _REVISIONS)
+_COLLECTED = (
+    *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, PODS, CLAIMS),
+    *(SPLITS, PLACEMENTS, BUDGETS, _MAPS, _REVISIONS),
+)
 _LATE_S = (0.05, 1.0)
 _KEPT = frozenset({"orphan", "foregroundDeletion"})
 
@@ -39,7 +44,7 @@ class Garbage(Controller):
 
     def __init__(self, informers: Informers, late_s: tuple[float, float] = _LATE_S) -> None:
         super().__init__(informers)
-        self._late_s = late_s
+        self.late_s = late_s
         self._kinds = {kind: informers.of(kind) for kind in _COLLECTED}
         for kind, informer in self._kinds.items():
             informer.on_change(partial(self._changed, kind))
@@ -62,7 +67,7 @@ class Garbage(Controller):
 
     def _look_at(self, kind: str, raw: Raw) -> None:
         path = path_of(kind, raw["metadata"].get("namespace", ""), raw["metadata"]["name"])
-        self.enqueue(("", path), self.dice.uniform(*self._late_s))
+        self.enqueue(("", path), self.dice.uniform(*self.late_s))
 
     def _dependents(self, uid: str) -> Iterator[tuple[str, Raw]]:
         for kind, informer in self._kinds.items():

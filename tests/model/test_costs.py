@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import pod, replica_set, twin_of
+from model.cluster import Cluster, Deployment, Pod
+from model.controllers import sync_deployment, sync_replica_set
+from model.sight import observe
 from splitter.core.floor import kept_by, most_lost, serves
 from splitter.core.handover import Holder, break_, holder_of_replica_set, holder_of_twin
 from splitter.core.model import NodeStatus, PodView, Pool, ReplicaSetView, TwinView
-from stories.cluster import Cluster, Deployment, Pod
-from stories.controllers import sync_deployment, sync_replica_set
-from stories.sight import observe
 
 NODES = {"sound": NodeStatus.SOUND, "doomed": NodeStatus.DOOMED, "silent": NodeStatus.LOST}
 

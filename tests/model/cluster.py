@@ -15,7 +15,7 @@ from splitter.core.split_status import SplitStatus
 from splitter.kube.orphans import bears_its_hash
 
 if TYPE_CHECKING:
-    from stories.informers import Informers
+    from model.informers import Informers
 
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 APP = "app"

@@ -9,7 +9,7 @@ writes over what it has not seen (the `resourceVersion`).
 from collections.abc import Callable
 from functools import partial
 
-from stories.cluster import Cluster, Deployment, Node, Pod, T, copied
+from model.cluster import Cluster, Deployment, Node, Pod, T, copied
 
 LAG_S = 5
 

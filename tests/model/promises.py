@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
+from model.controllers import deletion_order, new_replica_set, rescale
 from splitter.core.actions import Action, HolderKind, Scale
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
 from splitter.core.reasons import State
-from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
-from stories.controllers import deletion_order, new_replica_set, rescale
 
 CONTROLLER = "a controller"
 # The way back has no division, also where a dry run holds it.

@@ -10,6 +10,10 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Protocol
 
+from model import budgets
+from model.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
+from model.promises import check_reported
+from model.sight import observe
 from splitter.core.actions import (
     Action,
     AdoptionAction,
@@ -62,10 +66,6 @@ from splitter.core.split_status import SplitStatus
 from splitter.kube import payloads
 from splitter.kube.client import Json
 from splitter.report.status import build
-from stories import budgets
-from stories.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
-from stories.promises import check_reported
-from stories.sight import observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

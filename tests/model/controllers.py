@@ -7,12 +7,12 @@ go: adoption, scaling by a paused Deployment, proportional scaling in a roll, de
 
 from collections.abc import Callable, Sequence
 
+from model import kubelets
+from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from splitter.core.causes import of_refusal
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
-from stories import kubelets
-from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 
 NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
 
@@ -321,15 +321,6 @@ def adopt_as_rival(cluster: Cluster) -> bool:
         pod.owner = f"uid-{cluster.rival}"
         cluster.terminate(pod)
     return bool(taken)
-
-
-def next_due(cluster: Cluster) -> list[int]:
-    """Return when something may happen by itself."""
-    collector = [cluster.collector_refused_until]
-    collector += [rs.deleted + cluster.collector_lag_s for rs in cluster.replica_sets.values() if rs.deleting]
-    rolls = (one.progress_at for one in cluster.deployments if not one.paused and not one.stalled)
-    due = [at + cluster.progress_deadline_s for at in rolls if at is not None]
-    return [at for at in (*kubelets.due(cluster), *due, *collector) if at > cluster.now]
 
 
 def actors(cluster: Cluster) -> list[Callable[[], bool]]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from stories.cluster import Cluster
-from stories.controllers import actors, schedule, sync_deployment, sync_replica_set
-from stories.informers import LAG_S, Informers
+from model.cluster import Cluster
+from model.controllers import actors, schedule, sync_deployment, sync_replica_set
+from model.informers import LAG_S, Informers
 
 
 @pytest.fixture

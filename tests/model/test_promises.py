@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from model.cluster import Cluster, Deployment, Pod, ReplicaSet, Split
+from model.controllers import sync_deployment, sync_replica_set
+from model.informers import Informers
+from model.promises import CONTROLLER, BrokenPromiseError, Promises, destined
 from splitter.core.model import Pool
-from stories.cluster import Cluster, Deployment, Pod, ReplicaSet, Split
-from stories.controllers import sync_deployment, sync_replica_set
-from stories.informers import Informers
-from stories.promises import CONTROLLER, BrokenPromiseError, Promises, destined
 
 TWIN = Deployment("web-on-demand", "uid-od", Pool.ON_DEMAND, "v2", 2, 0, 1, 1, observed_generation=1)
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from model import budgets
+from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
+from model.kubelets import UNREADY_AFTER_S
 from splitter.core.keyed import Edit
 from splitter.core.labels_annotations import kept_name
 from splitter.core.model import (
@@ -23,9 +26,6 @@ from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.core.split_status.view import SplitView
 from splitter.kube.orphans import as_counted
-from stories import budgets
-from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
-from stories.kubelets import UNREADY_AFTER_S
 
 KEY = Key("Deployment", "shop", "web")
 
