@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from world import clock
 from world.api import Api
+from world.controllers.daemon_set import DaemonSets
 from world.controllers.deployment import Deployments
 from world.controllers.disruption import Disruptions
 from world.controllers.garbage import Garbage
@@ -20,6 +21,7 @@ from world.controllers.stateful_set import StatefulSets
 from world.kinds import NAMESPACES, NODES, PODS, QUOTAS, Raw, Ref, path_of
 from world.objects import Objects
 from world.pods import is_active, is_ready
+from world.priorities import prioritised
 
 # What a cluster has not where no one has installed it.
 _NOT_INSTALLED = frozenset({"karpenter.sh", "keda.sh", "autoscaling.k8s.io", "metrics.k8s.io"})
@@ -39,10 +41,12 @@ class Cluster:
         running = Informers(self.objects, seed + 3, lag_s)
         collecting = Informers(self.objects, seed + 4, lag_s)
         self.kubelets = Kubelets(running, self.machines, timing or Timing())
+        self.scheduler = Scheduler(scheduling)
         self.controllers: list[Controller] = [
             Deployments(managing),
             ReplicaSets(managing),
             StatefulSets(managing),
+            DaemonSets(managing),
             Disruptions(managing),
             NodeLife(managing, self.machines),
             TaintEviction(managing),
@@ -50,9 +54,10 @@ class Cluster:
             Quotas(managing),
             Namespaces(managing),
             Garbage(collecting),
-            Scheduler(scheduling),
+            self.scheduler,
             self.kubelets,
         ]
+        self.objects.rules.append(prioritised(self.objects))
         self.objects.rules += [one.refuse for one in self.controllers if isinstance(one, Quotas)]
         self._informers = (managing, scheduling, running, collecting)
         self.objects.put(path_of(NAMESPACES, "", "shop"), {"metadata": {}})

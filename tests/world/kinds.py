@@ -20,6 +20,10 @@ SPLITS: Final = "/apis/splitter.io/v1alpha1/splits"
 LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 EVENTS: Final = "/apis/events.k8s.io/v1/events"
 QUOTAS: Final = "/api/v1/resourcequotas"
+CLAIMS: Final = "/api/v1/persistentvolumeclaims"
+VOLUMES: Final = "/api/v1/persistentvolumes"
+PRIORITIES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+PLACEMENTS: Final = "/apis/splitter.io/v1alpha1/placements"
 
 _NAMES: Final = {
     DEPLOYMENTS: "Deployment",
@@ -32,17 +36,20 @@ _NAMES: Final = {
     NAMESPACES: "Namespace",
     BUDGETS: "PodDisruptionBudget",
     SPLITS: "Split",
-    "/apis/splitter.io/v1alpha1/placements": "Placement",
+    PLACEMENTS: "Placement",
     LEASES: "Lease",
     EVENTS: "Event",
     QUOTAS: "ResourceQuota",
+    CLAIMS: "PersistentVolumeClaim",
+    VOLUMES: "PersistentVolume",
+    PRIORITIES: "PriorityClass",
     "/api/v1/configmaps": "ConfigMap",
     "/apis/autoscaling/v2/horizontalpodautoscalers": "HorizontalPodAutoscaler",
     "/apis/karpenter.sh/v1/nodeclaims": "NodeClaim",
 }
 # Those whose controller writes /status: a write to the object leaves it alone.
 WITH_STATUS: Final = frozenset(
-    {DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, PODS, NODES, BUDGETS, SPLITS, QUOTAS}
+    {DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, PODS, NODES, BUDGETS, SPLITS, QUOTAS, CLAIMS}
 )
 WITHOUT_GENERATION: Final = frozenset({NODES, NAMESPACES, LEASES, EVENTS})
 _NOT_READY_S: Final = 300
@@ -185,6 +192,12 @@ def defaulted(kind: str, raw: Raw) -> Raw:
         if strategy["type"] == "RollingUpdate":
             strategy["rollingUpdate"] = {"partition": 0} | (strategy.get("rollingUpdate") or {})
         spec["updateStrategy"] = strategy
+        kept: Raw = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+        spec["persistentVolumeClaimRetentionPolicy"] = kept | (
+            spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        )
+    if kind == DAEMON_SETS:
+        spec = {**spec, "template": _template(spec.get("template") or {})}
     if kind == PODS:
         spec = _tolerating(_pod_spec(spec))
     return {**raw, "spec": spec}

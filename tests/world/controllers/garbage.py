@@ -12,7 +12,10 @@ from world.apply import strategically_patched
 from world.controllers.loop import Controller, Informers, Key
 from world.kinds import (
     BUDGETS,
+    CLAIMS,
+    DAEMON_SETS,
     DEPLOYMENTS,
+    PLACEMENTS,
     PODS,
     REPLICA_SETS,
     SPLITS,
@@ -24,10 +27,12 @@ from world.kinds import (
     ref_of,
 )
 
-_PLACEMENTS = "/apis/splitter.io/v1alpha1/placements"
 _MAPS = "/api/v1/configmaps"
 _REVISIONS = "/apis/apps/v1/controllerrevisions"
-_COLLECTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS, SPLITS, BUDGETS, _PLACEMENTS, _MAPS, _REVISIONS)
+_COLLECTED = (
+    *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, PODS, CLAIMS),
+    *(SPLITS, PLACEMENTS, BUDGETS, _MAPS, _REVISIONS),
+)
 _LATE_S = (0.05, 1.0)
 _KEPT = frozenset({"orphan", "foregroundDeletion"})
 

@@ -11,9 +11,9 @@ from typing import Final
 from leaping import passing
 from splitter.kube.client import ApiError
 from world import clock
+from world.controllers.fitting import tolerates
 from world.controllers.kubelet import Machines
 from world.controllers.loop import Controller, Informers, Key
-from world.controllers.scheduler import tolerates
 from world.kinds import NODES, PODS, Raw, Ref
 from world.pods import condition, is_ready, with_condition
 

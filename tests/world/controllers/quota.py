@@ -9,8 +9,8 @@ from decimal import Decimal
 
 from splitter.kube.client import ApiError
 from world.admission import Request
+from world.controllers.fitting import amount
 from world.controllers.loop import Controller, Informers, Key
-from world.controllers.scheduler import amount
 from world.kinds import DEPLOYMENTS, PODS, QUOTAS, REPLICA_SETS, STATEFUL_SETS, Raw, Ref
 from world.objects import Objects
 

@@ -1,99 +1,44 @@
-"""The scheduler: a pod is bound where its requests, tolerations, selector and required affinity let it.
+"""The scheduler: it binds a pod to the best node that `fitting` lets it onto, or preempts lesser pods.
 
-Source: pkg/scheduler/framework/plugins/{noderesources,tainttoleration,nodeaffinity,nodeunschedulable,
-interpodaffinity} of Kubernetes 1.36. Of the nodes that fit it takes that with the fewest pods of the same
-owner, then of any.
+Source: pkg/scheduler/{schedule_one,framework/preemption/preemption}.go of Kubernetes 1.36. Of the nodes that
+fit it takes the most preferred, then that with the fewest pods of the same owner, then of any.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from decimal import Decimal
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from splitter.kube.client import ApiError
+from world.controllers.fitting import Amounts, Placed, asked, companions, lacks, objection, preference
 from world.controllers.loop import Controller, Informers, Key
-from world.kinds import NODES, PODS, Raw, Ref
+from world.controllers.volumes import Volumes
+from world.kinds import CLAIMS, NODES, PODS, Raw, Ref
 from world.pods import controller_of, with_condition
-from world.selectors import expressions, fit, selects
 
-_AGAIN_S = 60.0
-_TOPOLOGY = frozenset({"topology.kubernetes.io/region", "topology.kubernetes.io/zone"})
-_UNITS: Mapping[str, int | Decimal] = {
-    "": 1,
-    "m": Decimal("0.001"),
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-}
-
-
-@lru_cache(maxsize=4096)
-def amount(text: str | float) -> Decimal:
-    """Return a quantity as a number.
-
-    >>> amount("250m"), amount("2Ki")
-    (Decimal('0.250'), Decimal('2048'))
-    """
-    digits = str(text).rstrip("mkMGTi")
-    return Decimal(digits) * _UNITS[str(text)[len(digits) :]]
-
-
-def asked(pod: Raw) -> Counter[str]:
-    """Return what a pod requests of a node; itself is one of its pods."""
-    total: Counter[str] = Counter({"pods": 1})
-    for container in pod["spec"].get("containers") or ():
-        for name, text in ((container.get("resources") or {}).get("requests") or {}).items():
-            total[name] += amount(text)  # type: ignore[assignment] # a Decimal counts as well
-    return total
-
-
-def tolerates(pod: Raw, taint: Mapping[str, str]) -> bool:
-    """Whether a pod tolerates a taint (core/v1 ToleratesTaint)."""
-    for one in pod["spec"].get("tolerations") or ():
-        if one.get("effect", "") not in {"", taint["effect"]} or one.get("key", "") not in {"", taint["key"]}:
-            continue
-        if one.get("operator", "Equal") == "Exists" or one.get("value", "") == taint.get("value", ""):
-            return True
-    return False
-
-
-def attracts(pod: Raw, node: Raw) -> bool:
-    """Whether a pod's node selector and required affinity allow a node."""
-    labels, spec = node["metadata"].get("labels") or {}, pod["spec"]
-    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
-        return False
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    if not affinity:
-        return True
-    named = {"metadata.name": node["metadata"]["name"]}
-    return any(
-        fit(expressions(term.get("matchExpressions")), labels)
-        and fit(expressions(term.get("matchFields")), named)
-        for term in affinity.get("nodeSelectorTerms") or ()
-        if term.get("matchExpressions") or term.get("matchFields")
-    )
+_AGAIN_S: Final = 60.0
+_TOPOLOGY: Final = frozenset({"topology.kubernetes.io/region", "topology.kubernetes.io/zone"})
 
 
 class Scheduler(Controller):
-    """Binds pods one after the other."""
+    """Binds pods one after the other, the most important first."""
 
     user = "system:kube-scheduler"
 
     def __init__(self, informers: Informers) -> None:
         super().__init__(informers)
+        self.filters: list[
+            Callable[[Raw, Raw], str]
+        ] = []  # plugins of a test's: why a node is none for a pod
         self._pods = informers.of(PODS)
         self._nodes = informers.of(NODES)
+        self._volumes = Volumes(informers)
         self._assumed: dict[
             str, str
         ] = {}  # the node of a pod that was bound and is not seen there yet, by UID
+        self._nominated: dict[str, tuple[str, Raw]] = {}  # the node that is being emptied for a pod, by UID
         self._pods.on_change(self._pod_changed)
         self._nodes.on_change(self._node_changed)
+        informers.of(CLAIMS).on_change(lambda *_: self.look_at_all())
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         seen = new if new is not None else old
@@ -103,118 +48,179 @@ class Scheduler(Controller):
                 self.enqueue((new["metadata"]["namespace"], new["metadata"]["name"]))
             return
         self._assumed.pop(seen["metadata"]["uid"], None)
-        if new is None:  # there is more free than before
-            self._look_at_all()
+        self._nominated.pop(seen["metadata"]["uid"], None)
+        over = new is not None and new.get("status", {}).get("phase") in {"Succeeded", "Failed"}
+        if new is None or over:  # there is more free than before
+            self.look_at_all()
 
     def _node_changed(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and (old is None or _offer(old) != _offer(new)):
-            self._look_at_all()
+            self.look_at_all()
 
-    def _look_at_all(self) -> None:
-        for key, pod in self._pods.seen.items():
-            if not pod["spec"].get("nodeName"):
-                self.enqueue(key)
+    def look_at_all(self) -> None:
+        """Look at all pods that wait for a node."""
+        waiting = [(key, pod) for key, pod in self._pods.seen.items() if not pod["spec"].get("nodeName")]
+        for key, _ in sorted(waiting, key=lambda one: -_priority(one[1])):
+            self.enqueue(key)
 
     async def sync(self, key: Key) -> None:
         """Bind a pod, or say that it fits nowhere."""
         pod = self._pods.seen.get(key)
         if pod is None or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
             return
-        if pod["metadata"]["uid"] in self._assumed:
+        uid = pod["metadata"]["uid"]
+        if uid in self._assumed or pod["spec"].get("schedulingGates"):
             return
-        used = self._used()
-        apart = self._apart(pod)
-        fitting = [
-            node
-            for node in self._nodes.seen.values()
-            if self._fits(pod, node, used)
-            and not apart.intersection(node["metadata"].get("labels", {}).items())
-        ]
+        why = self._objections(pod)
+        fitting = [node for node in self._nodes.seen.values() if not why[node["metadata"]["name"]]]
         await self.sent()
         ref = Ref(PODS, *key)
         live = self.objects.find(ref)
-        if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"] or live["spec"].get("nodeName"):
+        if live is None or live["metadata"]["uid"] != uid or live["spec"].get("nodeName"):
             return
         if not fitting:
-            count = len(self._nodes.seen)
-            said = {"status": "False", "reason": "Unschedulable", "message": f"0/{count} nodes are available"}
-            self.objects.update(ref, with_condition(live, {"type": "PodScheduled", **said}), part="status")
+            await self._waits(ref, live, why)
             self.enqueue(key, _AGAIN_S)
             return
-        node = self._best(pod, fitting, used)
-        self._assumed[pod["metadata"]["uid"]] = node
+        node = self._best(pod, fitting)
+        self._assumed[uid] = node["metadata"]["name"]
+        self._volumes.bind(pod, node, self.user)
         try:
-            labels = self._nodes.seen["", node]["metadata"].get("labels") or {}
+            labels = node["metadata"].get("labels") or {}
             places = {key: text for key, text in labels.items() if key in _TOPOLOGY}  # PodTopologyLabels
             metadata = {**live["metadata"], "labels": {**(live["metadata"].get("labels") or {}), **places}}
-            bound = {**live, "metadata": metadata, "spec": {**live["spec"], "nodeName": node}}
+            bound = {
+                **live,
+                "metadata": metadata,
+                "spec": {**live["spec"], "nodeName": node["metadata"]["name"]},
+            }
             bound = self.objects.update(ref, bound, part="binding", user=self.user)
         except ApiError:
-            del self._assumed[pod["metadata"]["uid"]]
+            del self._assumed[uid]
             raise
         scheduled = {"type": "PodScheduled", "status": "True"}
         self.objects.update(ref, with_condition(bound, scheduled), part="status")
 
-    def _apart(self, pod: Raw) -> set[tuple[str, str]]:
-        """Return the labels of nodes on which a pod may not be, by its anti-affinity or another's."""
-        taken = set()
-        namespace = pod["metadata"]["namespace"]
-        for other in self._pods.of(namespace):
-            name = other["spec"].get("nodeName") or self._assumed.get(other["metadata"]["uid"])
-            node = self._nodes.seen.get(("", name or ""))
-            if node is None:
-                continue
-            labels = node["metadata"].get("labels") or {}
-            for term, of in (
-                *((one, other) for one in _repelled(pod)),
-                *((one, pod) for one in _repelled(other)),
-            ):
-                key = term["topologyKey"]
-                if key in labels and selects(term.get("labelSelector"), of):
-                    taken.add((key, labels[key]))
-        return taken
+    def _objections(self, pod: Raw) -> dict[str, str]:
+        """Return why each node is none for a pod; empty where it is one."""
+        nodes = list(self._nodes.seen.values())
+        if missing := self._volumes.missing(pod):
+            return {node["metadata"]["name"]: missing for node in nodes}
+        used, objects = self._used(pod), companions(pod, self._placed(), nodes)
 
-    def _used(self) -> dict[str, Counter[str]]:
-        used: dict[str, Counter[str]] = defaultdict(Counter)
-        for pod in self._pods.seen.values():
-            node = pod["spec"].get("nodeName") or self._assumed.get(pod["metadata"]["uid"])
-            if node and pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
-                used[node].update(asked(pod))
+        def why(node: Raw) -> str:
+            return (
+                objection(pod, node)
+                or objects(node)
+                or self._volumes.objection(pod, node)
+                or next((said for one in self.filters if (said := one(pod, node))), "")
+                or lacks(pod, node, used[node["metadata"]["name"]])
+            )
+
+        return {node["metadata"]["name"]: why(node) for node in nodes}
+
+    def _placed(self) -> list[Placed]:
+        names = (
+            (pod, pod["spec"].get("nodeName") or self._assumed.get(pod["metadata"]["uid"], ""))
+            for pod in self._pods.seen.values()
+            if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
+        )
+        return [
+            Placed(pod, self._nodes.seen["", name]) for pod, name in names if ("", name) in self._nodes.seen
+        ]
+
+    def _used(self, pod: Raw) -> dict[str, Amounts]:
+        """Return what is taken of each node: by its pods, and by as important ones that it is emptied for."""
+        used: dict[str, Amounts] = defaultdict(Counter)
+        for other, node in self._placed():
+            used[node["metadata"]["name"]].update(asked(other))
+        for uid, (node_name, other) in self._nominated.items():
+            if uid != pod["metadata"]["uid"] and _priority(other) >= _priority(pod):
+                used[node_name].update(asked(other))
         return used
 
-    @staticmethod
-    def _fits(pod: Raw, node: Raw, used: Mapping[str, Counter[str]]) -> bool:
-        if node["spec"].get("unschedulable"):
-            return False
-        taints = [
-            one for one in node["spec"].get("taints") or () if one["effect"] in {"NoSchedule", "NoExecute"}
-        ]
-        if not attracts(pod, node) or not all(tolerates(pod, taint) for taint in taints):
-            return False
-        offered, there = (
-            node.get("status", {}).get("allocatable") or {},
-            used.get(node["metadata"]["name"], Counter()),
-        )
-        return all(
-            there[name] + wanted <= amount(offered.get(name, "0")) for name, wanted in asked(pod).items()
-        )
-
-    def _best(self, pod: Raw, fitting: list[Raw], used: Mapping[str, Counter[str]]) -> str:
+    def _best(self, pod: Raw, fitting: list[Raw]) -> Raw:
         owner = (controller_of(pod) or {}).get("uid", "")
         alike: Counter[str] = Counter()
-        for other in self._pods.seen.values():
-            if owner and (controller_of(other) or {}).get("uid") == owner:
-                alike[other["spec"].get("nodeName") or self._assumed.get(other["metadata"]["uid"], "")] += 1
-        names = [node["metadata"]["name"] for node in fitting]
-        self.dice.shuffle(names)
-        best: str = min(names, key=lambda name: (alike[name], used.get(name, Counter())["pods"]))
-        return best
+        every: Counter[str] = Counter()
+        for other, node in self._placed():
+            every[node["metadata"]["name"]] += 1
+            alike[node["metadata"]["name"]] += (
+                bool(owner) and (controller_of(other) or {}).get("uid") == owner
+            )
+
+        def rank(node: Raw) -> tuple[bool, int, int, int]:
+            name = node["metadata"]["name"]
+            nominated = self._nominated.get(pod["metadata"]["uid"], ("",))[0] == name
+            return not nominated, -preference(pod, node), alike[name], every[name]
+
+        self.dice.shuffle(fitting)
+        return min(fitting, key=rank)
+
+    # --- what fits nowhere ------------------------------------------------------------------------
+
+    async def _waits(self, ref: Ref, pod: Raw, why: Mapping[str, str]) -> None:
+        """Say that a pod fits nowhere, and make room for it if it may have that of lesser ones."""
+        counts = Counter(why.values())
+        reasons = ", ".join(sorted(f"{count} {said}" for said, count in counts.items()))
+        said = next((said for said in counts if said.startswith("persistentvolumeclaim")), "")
+        message = said or f"0/{len(why)} nodes are available: {reasons}."
+        made = with_condition(
+            pod, {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        )
+        victims: list[Raw] = []
+        if pod["spec"].get("preemptionPolicy") != "Never" and not said:
+            node, victims = self._victims(pod)
+            if victims:
+                self._nominated[pod["metadata"]["uid"]] = node, pod
+                made["status"]["nominatedNodeName"] = node
+        self.objects.update(ref, made, part="status")
+        for victim in victims:
+            await self._preempt(victim)
+
+    def _victims(self, pod: Raw) -> tuple[str, list[Raw]]:
+        """Return the node where the fewest of the least importance have to go for a pod, and these."""
+        chosen: tuple[str, list[Raw]] = "", []
+        best: tuple[int, int, int] | None = None
+        placed, used = self._placed(), self._used(pod)
+        objects = companions(pod, placed, self._nodes.seen.values())
+        for node in self._nodes.seen.values():
+            name = node["metadata"]["name"]
+            refused = objection(pod, node) or objects(node) or self._volumes.objection(pod, node)
+            if refused or any(one(pod, node) for one in self.filters):
+                continue
+            lesser = [
+                one.pod
+                for one in placed
+                if one.node["metadata"]["name"] == name and _priority(one.pod) < _priority(pod)
+            ]
+            if any("deletionTimestamp" in one["metadata"] for one in lesser):
+                return "", []  # room is being made already (podEligibleToPreemptOthers)
+            left = Counter(used[name])
+            victims = []
+            for one in sorted(lesser, key=_priority):
+                if not lacks(pod, node, left):
+                    break
+                left.subtract(asked(one))
+                victims.append(one)
+            if lacks(pod, node, left) or not victims:
+                continue
+            cost = max(map(_priority, victims)), sum(map(_priority, victims)), len(victims)
+            if best is None or cost < best:
+                best, chosen = cost, (name, victims)
+        return chosen
+
+    async def _preempt(self, victim: Raw) -> None:
+        live = self.objects.find(Ref(PODS, victim["metadata"]["namespace"], victim["metadata"]["name"]))
+        if live is None or live["metadata"]["uid"] != victim["metadata"]["uid"]:
+            return
+        said = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        await self.update(PODS, with_condition(live, said), "status")
+        await self.delete(PODS, victim)
 
 
-def _repelled(pod: Raw) -> list[Raw]:
-    """Return the terms of a pod's required anti-affinity."""
-    affinity = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
-    return list(affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+def _priority(pod: Raw) -> int:
+    return int(pod["spec"].get("priority", 0))
 
 
 def _offer(node: Raw) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """The StatefulSet controller: members by ordinal, in order or at once, updated from the highest.
 
-Source: pkg/controller/statefulset/stateful_set{,_control,_utils}.go of Kubernetes 1.36, without claims;
+Source: pkg/controller/statefulset/stateful_{set,set_control,set_utils,pod_control}.go of Kubernetes 1.36;
 maxUnavailable is off there by default. A member that ends is waited for: its successor has its name.
 """
 
@@ -16,7 +16,7 @@ from world import clock
 from world.controllers.loop import Controller, Informers, Key
 from world.controllers.owners import claimed
 from world.controllers.replica_set import is_available
-from world.kinds import PODS, STATEFUL_SETS, Raw, Ref
+from world.kinds import CLAIMS, PODS, STATEFUL_SETS, Raw, Ref
 from world.pods import controller_of, controller_ref, is_ready, owned_by
 from world.selectors import selects
 
@@ -193,11 +193,13 @@ class _Step:
             if "deletionTimestamp" not in pod["metadata"]:
                 await self._controller.delete(PODS, pod)
             return True
+        await self._own_claims(number, pod)
         return "deletionTimestamp" in pod["metadata"] or self._is_unavailable(number)
 
     async def _condemn(self, number: int, ill: Sequence[int]) -> bool:
         """Delete a member that is too much; return whether the others wait (processCondemned)."""
         pod = self._pods[number]
+        await self._own_claims(number, pod)
         if "deletionTimestamp" in pod["metadata"]:
             return True
         if self._monotonic and self._is_unavailable(number) and number != ill[0]:
@@ -241,12 +243,46 @@ class _Step:
         kept = {field: said[field] for field in ("annotations", "finalizers") if said.get(field)}
         metadata = {**kept, "name": name, "labels": labels, "ownerReferences": [controller_ref(self._one)]}
         spec = {**template["spec"], "hostname": name, "subdomain": self._one["spec"].get("serviceName", "")}
+        if claims := self._claims(number):
+            mounted = [
+                {"name": called, "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}
+                for called, claim in claims.items()
+            ]
+            own = [one for one in spec.get("volumes") or () if one["name"] not in claims]
+            spec["volumes"] = [*own, *mounted]
         await self._controller.sent()
         namespace = self._one["metadata"]["namespace"]
         user = self._controller.user
+        for claim in claims.values():
+            if self._controller.objects.find(Ref(CLAIMS, namespace, claim["metadata"]["name"])) is None:
+                self._controller.objects.create(CLAIMS, namespace, claim, user=user)
         return self._controller.objects.create(
             PODS, namespace, {"metadata": metadata, "spec": spec}, user=user
         )
+
+    def _claims(self, number: int) -> dict[str, Raw]:
+        """Return a member's claims by the names of their volumes (getPersistentVolumeClaims)."""
+        templates = self._one["spec"].get("volumeClaimTemplates") or ()
+        labels = (self._one["spec"].get("selector") or {}).get("matchLabels") or {}
+        claims = {}
+        for one in templates:
+            called = one["metadata"]["name"]
+            metadata = {"name": f"{called}-{_name(self._one)}-{number}", "labels": labels}
+            claims[called] = {"metadata": metadata, "spec": one["spec"]}
+        return claims
+
+    async def _own_claims(self, number: int, pod: Raw) -> None:
+        """Have a member's claims go with its set, or with its condemned pod (updateClaimOwnerRef)."""
+        policy = self._one["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+        owners = [controller_ref(self._one)] if policy.get("whenDeleted") == "Delete" else []
+        if policy.get("whenScaled") == "Delete" and number not in self._wanted:
+            owners = [{**controller_ref({**pod, "kind": "Pod", "apiVersion": "v1"})}]
+        for claim in self._claims(number).values():
+            ref = Ref(CLAIMS, self._one["metadata"]["namespace"], claim["metadata"]["name"])
+            live = self._controller.objects.find(ref)
+            if live is not None and (live["metadata"].get("ownerReferences") or []) != owners:
+                new = {**live, "metadata": {**live["metadata"], "ownerReferences": owners}}
+                await self._controller.update(CLAIMS, new)
 
 
 def ordinal(pod: Raw, name: str) -> int:
