@@ -24,14 +24,14 @@ def prioritised(objects: Objects) -> Rule:
             return None
         spec = request.new["spec"]
         name = spec.get("priorityClassName", "")
-        found = _BUILT_IN.get(name) or objects.find(Ref(PRIORITIES, "", name)) or ({} if not name else None)
-        if found is None:
+        priority = _BUILT_IN.get(name) or objects.find(Ref(PRIORITIES, "", name)) or ({} if not name else None)
+        if priority is None:
             said = f"no PriorityClass with name {name} was found"
             raise ApiError(403, "Forbidden", f'pods "{request.ref.name}" is forbidden: {said}')
-        policy = found.get("preemptionPolicy", "PreemptLowerPriority")
+        policy = priority.get("preemptionPolicy", "PreemptLowerPriority")
         return {
             **request.new,
-            "spec": {**spec, "priority": found.get("value", 0), "preemptionPolicy": policy},
+            "spec": {**spec, "priority": priority.get("value", 0), "preemptionPolicy": policy},
         }
 
     return rule
