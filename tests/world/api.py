@@ -58,6 +58,9 @@ class Api(Client):
         del permit
         return self
 
+    async def close(self) -> None:
+        """Have no connection to close."""
+
     async def settled(self, within_s: float) -> bool:
         """Nothing is under way."""
         del within_s
@@ -126,10 +129,11 @@ class Api(Client):
         ref = Ref(f"{path.api}/{path.plural}", path.namespace, path.name)
         rights.check(self.objects, self.user, method, ref, path.part)
         if method == "GET":
-            return self._reads.answer(ref, path.part, query)
-        write = Write(self.objects, ref, path.part, query, self.user)
-        # What is read of an answer is the reader's own.
-        answer: Raw = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
+            said = self._reads.answer(ref, path.part, query)
+        else:
+            write = Write(self.objects, ref, path.part, query, self.user)
+            said = write.answer(method, body or {}, patch)
+        answer: Raw = orjson.loads(orjson.dumps(said))  # an answer is its reader's own
         return answer
 
     async def _takes_time(self, is_about_lease: bool, timeout_s: float) -> None:
