@@ -24,7 +24,8 @@ def prioritised(objects: Objects) -> Rule:
             return None
         spec = request.new["spec"]
         name = spec.get("priorityClassName", "")
-        priority = _BUILT_IN.get(name) or objects.find(Ref(PRIORITIES, "", name)) or ({} if not name else None)
+        there = _BUILT_IN.get(name) or objects.find(Ref(PRIORITIES, "", name))
+        priority = {} if not name else there
         if priority is None:
             said = f"no PriorityClass with name {name} was found"
             raise ApiError(403, "Forbidden", f'pods "{request.ref.name}" is forbidden: {said}')
