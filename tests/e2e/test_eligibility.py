@@ -6,55 +6,19 @@ split by itself when the cause has gone.
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
-from e2e.support.admission import forbidden
-from e2e.support.causes import BARE_REPLICA_SET
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, refused
-from lab.fixtures.controller import Controller
-from lab.fixtures.shop import BY_ITSELF_S, DEADLINE_S, Shop, manifest
+from lab.fixtures.shop import DEADLINE_S, Shop, manifest
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
-NO_BARE_REPLICA_SETS = "no bare ReplicaSets here"
-
-
-def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
-    """Have an admission policy refuse, in this namespace, each ReplicaSet that nobody controls."""
-    controlled = (
-        "has(object.metadata.ownerReferences) &&"
-        " object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
-    )
-    policy = {"validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}]}
-    return forbidden(
-        shop, "no-bare-replicasets", "replicasets", policy, lambda: shop.dry_run(BARE_REPLICA_SET)
-    )
-
 
 class TestDryRun:
-    def test_a_policy_against_bare_replica_sets(self, shop: Shop, controller: Controller) -> None:
-        """It would refuse the parking after the pause; it is asked before, and nothing is touched."""
-        shop.deploy(replicas=REPLICAS, annotations=ASKED)
-        with bare_replica_sets_forbidden(shop):
-            shop.label()
-            before = Untouched(shop)
-            message = refused(shop, "WriteDenied")
-            assert NO_BARE_REPLICA_SETS in message
-            assert "Nothing was changed" in message
-            before.verify()
-        shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
-        said = [
-            line
-            for line in controller.said().splitlines()
-            if f"workload={shop.namespace}/web" in line and "reason=WriteDenied" in line
-        ]
-        assert len(said) == 1
-        assert "WARNING" in said[0]
-
     def test_a_right_taken_away(self, shop: Shop) -> None:
         """Found before the pause, named with the verb; given back, it is split."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)

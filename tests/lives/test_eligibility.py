@@ -8,10 +8,38 @@ import json
 
 from e2e.support.causes import BARE_REPLICA_SET, quota_used
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
-from lab.fixtures.shop import JsonObject, Shop, manifest
+from lab.fixtures.shop import BY_ITSELF_S, JsonObject, Shop, manifest
+from lives.policies import forbidden
+from world.sandbox import Process
+
+NO_BARE_REPLICA_SETS = "no bare ReplicaSets here"
+
+
+def is_controlled(raw: JsonObject) -> bool:
+    """Whether a ReplicaSet has a controller."""
+    return any(one.get("controller") for one in raw["metadata"].get("ownerReferences", ()))
 
 
 class TestDryRun:
+    def test_a_policy_against_bare_replica_sets(self, shop: Shop, controller: Process) -> None:
+        """It would refuse the parking after the pause; it is asked before, and nothing is touched."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with forbidden(shop, "replicasets", is_controlled, NO_BARE_REPLICA_SETS):
+            shop.label()
+            before = Untouched(shop)
+            message = refused(shop, "WriteDenied")
+            assert NO_BARE_REPLICA_SETS in message
+            assert "Nothing was changed" in message
+            before.verify()
+        shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
+        said = [
+            line
+            for line in controller.said().splitlines()
+            if f"workload={shop.namespace}/web" in line and "reason=WriteDenied" in line
+        ]
+        assert len(said) == 1
+        assert "WARNING" in said[0]
+
     def test_a_quota_on_replica_sets(self, shop: Shop) -> None:
         """No ReplicaSet for the twins or the way back could be made; with the quota raised it is split."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)

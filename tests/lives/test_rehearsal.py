@@ -4,10 +4,13 @@ Labels of splitter's on the pods; policies and quotas that refuse one of the wri
 policies that change what is written. Each is refused, or said, and the workload is split when it is mended.
 """
 
+import copy
+
 import pytest
 
-from e2e.support.refusals import REPLICAS, Untouched, refused
+from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
 from lab.fixtures.shop import BY_ITSELF_S, JsonObject, Shop, manifest
+from lives.policies import changed, forbidden
 
 OURS = {"splitter.io/split": "enabled"}
 
@@ -56,3 +59,131 @@ class TestOwnLabels:
             shop.unlabel()
             shop.wait_given_back()
         assert watched.lowest() >= REPLICAS
+
+
+TOO_FEW = "a Deployment needs at least 2 replicas"
+NO_BARE_PODS = "bare pods are not allowed; use a controller"
+
+
+def has_at_least_two(raw: JsonObject) -> bool:
+    """Whether a Deployment has enough replicas; what a test asks the time by has none."""
+    return bool(raw["spec"]["replicas"] >= 2 or raw["metadata"]["name"].startswith("posted-"))
+
+
+def is_owned(raw: JsonObject) -> bool:
+    """Whether a pod has an owner."""
+    return bool(raw["metadata"].get("ownerReferences"))
+
+
+def mirrored(raw: JsonObject) -> JsonObject:
+    """Have all images come from a mirror."""
+    made = copy.deepcopy(raw)
+    for container in made["spec"]["template"]["spec"]["containers"]:
+        container["image"] = f"mirror/{container['image']}"
+    return made
+
+
+def with_sidecar(raw: JsonObject) -> JsonObject:
+    """Add a container."""
+    made = copy.deepcopy(raw)
+    made["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "proxy:1"})
+    return made
+
+
+def dated(raw: JsonObject) -> JsonObject:
+    """Annotate the pods."""
+    made = copy.deepcopy(raw)
+    made["spec"]["template"]["metadata"].setdefault("annotations", {})["made"] = "so"
+    return made
+
+
+class TestPolicies:
+    def test_at_least_two_replicas(self, shop: Shop) -> None:
+        """All pods are on one pool, so the other twin is created with none: known before the pause."""
+        shop.deploy(replicas=REPLICAS, annotations={"splitter.io/on-demand-base": str(REPLICAS)})
+        with forbidden(shop, "deployments", has_at_least_two, TOO_FEW):
+            shop.label()
+            before = Untouched(shop)
+            message = refused(shop, "WriteDenied")
+            assert TOO_FEW in message
+            assert "twin with" in message
+            before.verify()
+        shop.wait_split(on_demand=REPLICAS, spot=0, deadline_s=BY_ITSELF_S)
+
+    def test_a_quota_that_holds_each_and_not_all(self, shop: Shop) -> None:
+        """A dry run of each ReplicaSet fits: all together do not, and that is known before the pause."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=4")
+        path = f"/api/v1/namespaces/{shop.namespace}/resourcequotas/few"
+        used = {"count/replicasets.apps": "1"}
+        shop.until(lambda: shop.sandbox.api.get(path)["status"]["used"] == used, "the quota to be counted")
+        shop.label()
+        before = Untouched(shop)
+        message = "ResourceQuota few has room for 3 more of count/replicasets.apps, and 4 are needed"
+        assert shop.says("WriteDenied", message)["state"] == "Refused"
+        shop.reported("WriteDenied", message)
+        before.verify()
+        patch = '{"spec": {"hard": {"count/replicasets.apps": "5"}}}'
+        shop.kubectl("patch", "quota", "few", "--type=merge", "-p", patch)
+        shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
+        shop.unlabel()
+        shop.wait_given_back()
+
+    def test_no_bare_pods(self, shop: Shop) -> None:
+        """The garbage collector could not take the owner off: refused, in the words of the policy."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with forbidden(shop, "pods", is_owned, NO_BARE_PODS):
+            shop.label()
+            before = Untouched(shop)
+            message = refused(shop, "WriteDenied")
+            assert "take the owner off pod web-" in message
+            assert NO_BARE_PODS in message
+            assert "have none for a moment" in message
+            before.verify()
+        shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
+
+    def test_no_bare_pods_while_it_is_split(self, shop: Shop) -> None:
+        """The pods are not let go on the way back either: they are replaced, and none is missed."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        with shop.watch() as watched, forbidden(shop, "pods", is_owned, NO_BARE_PODS):
+            shop.unlabel()
+            # The Split says it too, until it goes with the last trace: an Event stays.
+            assert "take the owner off" in shop.reported("WriteDenied", NO_BARE_PODS)
+            shop.wait_given_back()
+        assert watched.lowest() >= REPLICAS
+
+    def test_another_image(self, shop: Shop) -> None:
+        """A policy that changes what is written is named with the fields, and without their values."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with changed(shop, "deployments", mirrored):
+            shop.label()
+            before = Untouched(shop)
+            message = refused(shop, "WriteDenied")
+            assert "spec.template.spec.containers.web.image" in message
+            assert "mirror/" not in message
+            before.verify()
+        shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
+
+    def test_a_container_more(self, shop: Shop) -> None:
+        """It is split, and its Split goes on saying what a policy has added to the twins."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with changed(shop, "deployments", with_sidecar):
+            shop.label()
+            shop.wait_split(on_demand=1, spot=2)
+            shop.until(lambda: condition(shop, "Eligible")[:2] == ("False", "Drift"), "the condition")
+            said = condition(shop, "Eligible")[2]
+            assert "spec.template.spec.containers.sidecar" in said
+            assert "proxy" not in said
+            shop.wait_steady()
+
+    def test_another_template_of_replica_sets(self, shop: Shop) -> None:
+        """What adopts the pods would be no ReplicaSet of its twin's template: both would roll at once."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with changed(shop, "replicasets", dated):
+            shop.label()
+            before = Untouched(shop)
+            message = refused(shop, "WriteDenied")
+            assert "spec.template.metadata.annotations.made" in message
+            before.verify()

@@ -2,12 +2,14 @@
 
 import pytest
 
-from lab.fixtures.shop import Shop
+from lab.fixtures.shop import BY_ITSELF_S, POOL, JsonObject, Shop
+from lives.policies import forbidden
 
 GOOD, BAD, MENDED = "web:1", "web:bad", "web:2"
 
 ASKED = {"splitter.io/on-demand-base": "2"}
 REPLICAS, SURGE = 5, 2
+REFUSED = "no new images on spot today"
 
 
 @pytest.fixture
@@ -100,3 +102,22 @@ class TestWrites:
             shop.wait_split(on_demand=2, spot=3)
         assert watched.lowest() >= REPLICAS
         assert watched.highest_asked() <= REPLICAS + SURGE
+
+
+class TestDryRun:
+    def test_what_only_the_second_write_would_show(self, shop: Shop) -> None:
+        """A policy refuses the new spot twin: neither twin is rolled; without it, both are."""
+        before = {pool: generation(shop, pool) for pool in ("on-demand", "spot")}
+        with forbidden(shop, "deployments", is_good_or_on_demand, REFUSED):
+            set_image(shop, MENDED)
+            shop.says("WriteDenied", REFUSED)
+            assert {pool: generation(shop, pool) for pool in before} == before
+            assert shop.images() == {GOOD: REPLICAS}
+        shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
+        shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere", BY_ITSELF_S)
+
+
+def is_good_or_on_demand(raw: JsonObject) -> bool:
+    """Whether a Deployment is no spot twin with a new image."""
+    [container] = raw["spec"]["template"]["spec"]["containers"]
+    return container["image"] == GOOD or raw["metadata"]["labels"].get(POOL) != "spot"
