@@ -120,4 +120,4 @@ class TestDryRun:
 def is_good_or_on_demand(raw: JsonObject) -> bool:
     """Whether a Deployment is no spot twin with a new image."""
     [container] = raw["spec"]["template"]["spec"]["containers"]
-    return container["image"] == GOOD or raw["metadata"]["labels"].get(POOL) != "spot"
+    return bool(container["image"] == GOOD or raw["metadata"]["labels"].get(POOL) != "spot")
