@@ -39,7 +39,6 @@ LONG = (
     "test_placed",
     "test_demo",
     "test_sandbox",
-    "test_writes",
     "test_chart",
     "test_installs",
     "test_fleet",
@@ -67,7 +66,6 @@ LONG = (
 TOGETHER = (
     "test_conformance",
     "test_placed",
-    "test_writes",
     "test_installs",
     "test_chart",
     "test_annotation_policies",

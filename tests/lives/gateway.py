@@ -23,6 +23,7 @@ class Gateway(Api):
         self.fatal: Callable[[Write], bool] = never
         self.struck = threading.Event()
         self.writes: list[Write] = []
+        self.others: list[str] = []  # what else is asked for that is no read
         self._versions: set[str] = set()
         self._one_write = asyncio.Lock()
 
@@ -50,6 +51,8 @@ class Gateway(Api):
             )
 
         if method == "GET" or "dryRun" in (query or {}) or path.plural not in WATCHED_KINDS:
+            if method != "GET":
+                self.others.append(f"{method} {path}")
             return await answered()
         async with self._one_write:
             try:
