@@ -219,6 +219,7 @@ class TestNodeOfAnotherCapacityType:
         node = next(name for name in shop.nodes() if name.startswith("spot"))
         before = shop.pod_uids()
         shop.annotate(spot_max="3")
+        shop.until(lambda: shop.status()["policy"]["spotMax"] == 3, "the limit to be seen")
         with shop.watch() as watched:
             shop.sandbox.kubectl("label", "--overwrite", "node", node, f"{CAPACITY}=on-demand")
             try:
