@@ -310,8 +310,8 @@ class TestMirror:
     """The tests of a module are found by its name: those of kube/lease.py are tests/kube/test_lease.py."""
 
     # Suites, whose files are promises and not modules.
-    SUITES: tuple[str, ...] = ("bench", "chaos", "chart", "compatibility", "e2e", "floods", "fuzz", "model")
-    SUITES += ("memory", "monitoring", "release", "soak", "stories", "templates", "upgrade", "world")
+    SUITES: tuple[str, ...] = ("bench", "chaos", "chart", "compatibility", "e2e", "floods", "fuzz", "lives")
+    SUITES += ("memory", "model", "monitoring", "release", "soak", "stories", "templates", "upgrade", "world")
     ALLOWED: Mapping[str, str] = {
         "tests/plugin/dashboard/test_browser.py": "the page, as a browser shows it",
         "tests/test_architecture.py": "docs",

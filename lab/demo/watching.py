@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from lab.demo.promises import ReplicasWritten
 from lab.sandbox import Api, Instant
-from lab.sandbox.following import Follower
 
 JsonObject = dict[str, Any]
 
@@ -27,7 +26,7 @@ class Watch:
     ) -> None:
         self._changed = changed
         self._objects: dict[str, JsonObject] = {}
-        self._follower = Follower(api, path, self._see)
+        self._follower = api.follow(path, self._see)
 
     @property
     def objects(self) -> dict[str, JsonObject]:

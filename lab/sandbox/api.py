@@ -19,6 +19,7 @@ import urllib3
 
 from lab.sandbox.credentials import kubelet
 from lab.sandbox.errors import ApiError, SandboxError
+from lab.sandbox.following import Follower, Tell
 
 JsonObject = dict[str, Any]
 
@@ -148,6 +149,10 @@ class Api:
         finally:
             with contextlib.suppress(Exception):  # it may have been shut down from another thread
                 response.close()
+
+    def follow(self, path: str, tell: Tell) -> Follower:
+        """Return what tells of every change of a collection, once it is started."""
+        return Follower(self, path, tell)
 
     def close(self) -> None:
         """Close idle connections."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Self
 
 from lab.sandbox.api import Api, JsonObject
-from lab.sandbox.following import Follower
 from lab.sandbox.instants import Instant
 from lab.sandbox.recording import NodeChange, PodChange, PodSeen, Recording, read_node, read_pod
 from lab.sandbox.timeline import Timeline
@@ -27,8 +26,8 @@ class Recorder:
         self._ended: Instant | None = None
         pods = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
         self._watchers = (
-            Follower(api, pods, self._pod_changed),
-            Follower(api, "/api/v1/nodes", self._node_changed),
+            api.follow(pods, self._pod_changed),
+            api.follow("/api/v1/nodes", self._node_changed),
         )
 
     def recording(self) -> Recording:

@@ -3,7 +3,7 @@
 Unlike the other benchmarks this one asserts: both counts and the floor are promises. The most replicas are
 shown beside those of the same 50 as plain Deployments, rolled in the same way before they are split: N + S is
 what Kubernetes asks for, and for a moment a Deployment has a replica more, since one ReplicaSet grows before
-the other has deleted its pod. `tests/e2e/test_writes.py` makes the same counts in a minute, with fewer
+the other has deleted its pod. `tests/lives/test_writes.py` makes the same counts in memory, with fewer
 workloads and many more looks at each.
 """
 

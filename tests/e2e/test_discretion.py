@@ -12,7 +12,7 @@ import pytest
 from e2e.support.admission import forbidden
 from e2e.support.template_sets import PODS, SPOT, TemplateSet
 from lab.fixtures.controller import Controller
-from lab.fixtures.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE
+from lab.fixtures.planted import ARGUMENT, PLANTED
 from lab.fixtures.shop import JsonObject, Shop, manifest
 
 pytestmark = pytest.mark.e2e
@@ -39,15 +39,6 @@ def workload(name: str = "web", secret: str = PLANTED) -> JsonObject:
 
 
 @pytest.fixture
-def split_shop(shop: Shop) -> Shop:
-    """Return a namespace with `web`, split."""
-    shop.deploy(replicas=REPLICAS, annotations=ASKED)
-    shop.label()
-    shop.wait_split(on_demand=1, spot=REPLICAS - 1)
-    return shop
-
-
-@pytest.fixture
 def quoting(shop: Shop) -> Iterator[TemplateSet]:
     """Yield a template set that puts a value of its source where the API server refuses it."""
     template_set = TemplateSet(shop, "quoting")
@@ -60,30 +51,6 @@ def lines_about(controller: Controller, shop: Shop, words: str) -> list[str]:
     """Return the lines of the log about the workload that have these words."""
     lines = controller.said().splitlines()
     return [line for line in lines if f"workload={shop.namespace}/web" in line and words in line]
-
-
-def test_a_change_is_told_by_its_fields(split_shop: Shop, controller: Controller) -> None:
-    """Another variable, argument and annotation roll both twins; the log says which fields, and no value."""
-    shop, other = split_shop, f"{PLANTED}-anew"
-    shop.kubectl("apply", "-f", "-", stdin=json.dumps(workload(secret=other)))
-    shop.until(
-        lambda: all(other in json.dumps(pod["spec"]) for pod in shop.pods()), "the new template everywhere"
-    )
-    shop.wait_split(on_demand=1, spot=REPLICAS - 1)
-    for pool in ("on-demand", "spot"):
-        [line] = lines_about(controller, shop, f"rendered anew workload={shop.namespace}/web pool={pool}")
-        pod = "spec.template.spec.containers.web"
-        annotation = f"spec.template.metadata.annotations.{next(iter(ANNOTATIONS))}"
-        assert line.endswith(f"changes={annotation}; {pod}.args.1; {pod}.env.{VARIABLE['name']}.value")
-
-
-def test_an_edit_is_told_by_its_fields(split_shop: Shop) -> None:
-    """Whoever writes over a twin's value learns which field was put back, and no value."""
-    shop = split_shop
-    shop.kubectl("set", "env", "deployment/web-spot", f"{VARIABLE['name']}={PLANTED}-by-hand")
-    field = f"spec.template.spec.containers.web.env.{VARIABLE['name']}.value"
-    shop.reported("Drift", f"another client edited web-spot ({field}); put back")
-    shop.wait_split(on_demand=1, spot=REPLICAS - 1)
 
 
 def test_a_value_that_is_refused(shop: Shop, controller: Controller, quoting: TemplateSet) -> None:

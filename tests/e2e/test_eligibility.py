@@ -6,70 +6,19 @@ split by itself when the cause has gone.
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
-from e2e.support.admission import forbidden
-from e2e.support.causes import BARE_REPLICA_SET, quota_used
-from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
-from lab.fixtures.controller import Controller
-from lab.fixtures.shop import BY_ITSELF_S, DEADLINE_S, JsonObject, Shop, manifest
+from e2e.support.refusals import ASKED, REPLICAS, Untouched, refused
+from lab.fixtures.shop import DEADLINE_S, Shop, manifest
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
-NO_BARE_REPLICA_SETS = "no bare ReplicaSets here"
-
-
-def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
-    """Have an admission policy refuse, in this namespace, each ReplicaSet that nobody controls."""
-    controlled = (
-        "has(object.metadata.ownerReferences) &&"
-        " object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
-    )
-    policy = {"validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}]}
-    return forbidden(
-        shop, "no-bare-replicasets", "replicasets", policy, lambda: shop.dry_run(BARE_REPLICA_SET)
-    )
-
 
 class TestDryRun:
-    def test_a_policy_against_bare_replica_sets(self, shop: Shop, controller: Controller) -> None:
-        """It would refuse the parking after the pause; it is asked before, and nothing is touched."""
-        shop.deploy(replicas=REPLICAS, annotations=ASKED)
-        with bare_replica_sets_forbidden(shop):
-            shop.label()
-            before = Untouched(shop)
-            message = refused(shop, "WriteDenied")
-            assert NO_BARE_REPLICA_SETS in message
-            assert "Nothing was changed" in message
-            before.verify()
-        shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
-        said = [
-            line
-            for line in controller.said().splitlines()
-            if f"workload={shop.namespace}/web" in line and "reason=WriteDenied" in line
-        ]
-        assert len(said) == 1
-        assert "WARNING" in said[0]
-
-    def test_a_quota_on_replica_sets(self, shop: Shop) -> None:
-        """No ReplicaSet for the twins or the way back could be made; with the quota raised it is split."""
-        shop.deploy(replicas=REPLICAS, annotations=ASKED)
-        shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=1")
-        shop.until(lambda: quota_used(shop), "the quota to be in force")
-        shop.label()
-        before = Untouched(shop)
-        message = refused(shop, "WriteDenied")
-        assert "exceeded quota: few" in message
-        before.verify()
-        shop.kubectl("delete", "quota", "few")
-        shop.until(lambda: not shop.refusal(BARE_REPLICA_SET), "the quota to be forgotten")
-        shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
-        shop.wait_split(on_demand=1, spot=2)
-
     def test_a_right_taken_away(self, shop: Shop) -> None:
         """Found before the pause, named with the verb; given back, it is split."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
@@ -153,65 +102,3 @@ def make_volume(shop: Shop, name: str) -> None:
     meta = {"name": name}
     shop.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim})
     shop.kubectl("wait", "--for=jsonpath={.status.phase}=Bound", f"pvc/{name}", "--timeout=60s")
-
-
-class TestAdvice:
-    def test_ports_of_the_host_and_a_metric_from_outside(self, shop: Shop) -> None:
-        """Both are split, and both are told once what will be different."""
-        web = manifest("web", REPLICAS, annotations=ASKED)
-        container = web["spec"]["template"]["spec"]["containers"][0]
-        container["ports"] = [{"containerPort": 8080, "hostPort": 8080}]
-        shop.apply(web)
-        shop.wait_rolled_out()
-        shop.apply(queue_autoscaler(REPLICAS))
-        shop.label()
-        shop.wait_split(on_demand=1, spot=2)
-        assert shop.reported("SurgeMayPend").startswith("hostPort 8080")
-        assert shop.reported("AutoscalerWithoutTolerance").startswith("HorizontalPodAutoscaler/web")
-        shop.wait_posted()
-        assert len(shop.events("SurgeMayPend")) == len(shop.events("AutoscalerWithoutTolerance")) == 1
-
-
-def queue_autoscaler(replicas: int) -> JsonObject:
-    """Return an HPA that scales by the length of a queue; nobody serves that metric here."""
-    target = {"type": "AverageValue", "averageValue": "30"}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-            "minReplicas": replicas,
-            "maxReplicas": replicas,
-            "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": target}}],
-        },
-    }
-
-
-class TestWhileSplit:
-    def test_strategy_recreate(self, shop: Shop) -> None:
-        """A workload that becomes ineligible stays split, safe and followed, and says why it should not."""
-        shop.deploy(replicas=REPLICAS, annotations=ASKED)
-        with shop.watch() as watched:
-            shop.label()
-            shop.wait_split(on_demand=1, spot=2)
-            strategy(shop, {"type": "Recreate", "rollingUpdate": None})
-            shop.until(
-                lambda: condition(shop, "Eligible")[:2] == ("False", "StrategyRecreate"), "the objection"
-            )
-            shop.scale(REPLICAS + 1)
-            shop.wait_split(on_demand=1, spot=3)
-            shop.reported("StrategyRecreate")
-            shop.wait_posted()
-            assert len(shop.events("StrategyRecreate")) == 1
-            strategy(shop, {"type": "RollingUpdate"})
-            shop.until(lambda: condition(shop, "Eligible")[0] == "True", "the objection to be gone")
-            shop.unlabel()
-            shop.wait_given_back()
-        assert watched.lowest() >= REPLICAS
-
-
-def strategy(shop: Shop, wanted: JsonObject) -> None:
-    """Change the strategy as a user does."""
-    patch = json.dumps({"spec": {"strategy": wanted}})
-    shop.kubectl("patch", "deployment", "web", "--type=merge", "-p", patch)

@@ -4,16 +4,10 @@ Every object comes back with a new UID and without a status: the Splits, the Pla
 any order, on other nodes. Nothing of it may end what serves, and all of it comes to stand as was asked for.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from e2e.support.backup import Backup
-from lab.fixtures.database import Database
-from lab.fixtures.placed import POLICY, Placed, needs_placement
 from lab.fixtures.shop import Shop
-from lab.sandbox import Sandbox
-from lab.sandbox.fleet import Fleet
 from lab.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
@@ -25,14 +19,6 @@ WAYS = pytest.mark.parametrize(
     [(False, False), (False, True), (True, False)],
     ids=["like Velero", "backwards", "with dead owners"],
 )
-
-
-@pytest.fixture
-def policy(sandbox: Sandbox) -> Iterator[None]:
-    """Have the API server place pods."""
-    sandbox.kubectl("apply", "-f", POLICY)
-    yield
-    sandbox.kubectl("delete", "-f", POLICY)
 
 
 @WAYS
@@ -52,50 +38,3 @@ def test_a_deployment(shop: Shop, owners: bool, backwards: bool) -> None:
         shop.wait_given_back()
         assert watched.lowest(since=began) >= REPLICAS
     shop.wait_no_strays()
-
-
-@WAYS
-def test_twins_of_a_statefulset(database: Database, owners: bool, backwards: bool) -> None:
-    """The saved count is N, and the twins are its own again."""
-    database.deploy(5)
-    database.label()
-    database.wait_split(on_demand=3, spot=2)
-    backup = Backup(database.shop, owners=owners)
-    backup.erase()
-    backup.restore(backwards=backwards)
-    database.wait_steady()
-    database.wait_split(on_demand=3, spot=2)
-    with database.watch() as watched:
-        database.unlabel()
-        database.wait_given_back()
-        assert watched.lowest() >= 4
-    assert database.source()["spec"]["replicas"] == 5
-
-
-@needs_placement
-@WAYS
-def test_a_placed_statefulset(
-    policy: None,  # noqa: ARG001
-    shop: Shop,
-    fleet: Fleet,
-    owners: bool,
-    backwards: bool,
-) -> None:
-    """The policy is told of its new UID, and members that were born unsplit move one at a time."""
-    assert fleet.names("spot")
-    db = Placed(shop)
-    db.create(5)
-    db.label()
-    db.wait_placed([0, 1, 2], [3, 4])
-    backup = Backup(shop, owners=owners)
-    backup.erase()
-    backup.restore(backwards=backwards)
-    db.wait_rolled_out()
-    with db.watch() as watched:
-        db.wait_placed([0, 1, 2], [3, 4])
-        db.wait_steady()
-        assert watched.lowest() >= 4
-        uids = db.uids()
-        db.unlabel()
-        db.wait_unplaced()
-        assert db.uids() == uids

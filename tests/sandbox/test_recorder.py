@@ -7,6 +7,7 @@ from queue import Queue
 from typing import Any
 
 from lab.sandbox import ApiError
+from lab.sandbox.following import Follower, Tell
 from lab.sandbox.recorder import Recorder
 from lab.sandbox.recording import PodChange
 from lab.sandbox.waiting import wait_until
@@ -74,6 +75,10 @@ class ScriptedApi:
         if isinstance(watch, ApiError):
             raise watch
         yield watch
+
+    def follow(self, path: str, tell: Tell) -> Follower:
+        """Return what follows a collection here."""
+        return Follower(self, path, tell)  # type: ignore[arg-type]  # the script is no whole Api
 
 
 def listed(version: int, *pods: JsonObject) -> JsonObject:

@@ -95,6 +95,9 @@ class Api(Client):
         del permit
         return self
 
+    async def close(self) -> None:
+        """Have no connection to close."""
+
     async def settled(self, within_s: float) -> bool:
         """Nothing is under way."""
         del within_s
@@ -170,14 +173,14 @@ class Api(Client):
             items = [raw for raw in there if ref.namespace in {"", raw["metadata"].get("namespace")}]
             return {"metadata": {}, "items": items}
         if method == "GET":
-            read = self._reads.answer(ref, path.part, query)
-            self.largest_page = max(self.largest_page, len(read.get("items", ())))
-            return read
-        write = Write(self.objects, ref, path.part, query, self.user)
-        # What is read of an answer is the reader's own.
-        answer: Raw = orjson.loads(orjson.dumps(write.answer(method, body or {}, patch)))
-        if not self.answers:
-            raise ApiError(0, "NoAnswer", "timed out")
+            said = self._reads.answer(ref, path.part, query)
+            self.largest_page = max(self.largest_page, len(said.get("items", ())))
+        else:
+            write = Write(self.objects, ref, path.part, query, self.user)
+            said = write.answer(method, body or {}, patch)
+            if not self.answers:
+                raise ApiError(0, "NoAnswer", "timed out")
+        answer: Raw = orjson.loads(orjson.dumps(said))  # an answer is its reader's own
         return answer
 
     async def _takes_time(self, is_about_lease: bool, timeout_s: float) -> None:

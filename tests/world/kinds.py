@@ -80,9 +80,13 @@ _FIELDS: Final = frozenset(
         "deprecatedLastTimestamp",
         "description",
         "eventTime",
+        "firstTimestamp",
         "globalDefault",
         "immutable",
+        "involvedObject",
         "kind",
+        "lastTimestamp",
+        "message",
         "metadata",
         "note",
         "action",
@@ -96,6 +100,7 @@ _FIELDS: Final = frozenset(
         "roleRef",
         "rules",
         "series",
+        "source",
         "spec",
         "status",
         "subjects",
@@ -180,6 +185,8 @@ def defaulted(kind: str, raw: Raw) -> Raw:
     spec: Any = raw.get("spec")
     if not isinstance(spec, dict):
         return raw
+    if spec.get("minReadySeconds") == 0:  # left out where it is 0
+        spec = {name: value for name, value in spec.items() if name != "minReadySeconds"}
     if kind in {DEPLOYMENTS, REPLICA_SETS}:
         spec = {"replicas": 1} | spec | {"template": _template(spec.get("template") or {})}
     if kind == DEPLOYMENTS:

@@ -45,7 +45,8 @@ class Reads:
             self._pages[metadata["continue"]] = version, rest
         if not is_custom(ref.kind):  # an item of a list does not say what it is
             items = [{name: raw[name] for name in raw if name not in {"kind", "apiVersion"}} for raw in items]
-        return {"metadata": metadata, "items": items}
+        named = typed(ref.kind, {})
+        return {**named, "kind": f"{named['kind']}List", "metadata": metadata, "items": items}
 
 
 def _scale(raw: Raw) -> Raw:

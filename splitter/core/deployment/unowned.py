@@ -60,10 +60,12 @@ def _loose(observed: Observation) -> list[PodView]:
 def let_go_at(observed: Observation) -> datetime | None:
     """Return when the pods were let go: as their ReplicaSet says, or as the Split has told it.
 
-    Now, while the Split tells of an earlier moment alone, which ended in a hand-over: it is written later.
+    Now, while the Split tells of an earlier moment alone, which ended in a hand-over: it is written later. If
+    the Split tells of no moment, as the process ended before it wrote so: when it told its last decision.
     """
     asked = [rs.deleted for rs in observed.going if rs.deleted is not None]
-    moments = [one for one in observed.reported.decisions if one.message.startswith((LET_GO, HANDED_OVER))]
+    decisions = observed.reported.decisions
+    moments = [one for one in decisions if one.message.startswith((LET_GO, HANDED_OVER))] or decisions
     if moments and moments[-1].message.startswith(HANDED_OVER) and not asked:
         return observed.now
     begun = [one.at for one in moments[-1:]]

@@ -16,7 +16,7 @@ from splitter.core.model import Attachment, NodeStatus, Note, PodView, TwinView
 from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules
 from splitter.core.planner import plan
 from splitter.core.reasons import Reason, State
-from splitter.core.split_status import PastDecision, RebalanceState
+from splitter.core.split_status import Condition, PastDecision, RebalanceState
 
 LOST, SOUND = NodeStatus.LOST, NodeStatus.SOUND
 
@@ -124,6 +124,15 @@ class TestTheEnd:
         handed_over = PastDecision(ago(590), "HandedOver", "handed over: 1 replicas on on-demand, 1 on spot")
         seen = observation(labelled(), spot=waits(2), split=split(decisions=(let_go, handed_over)))
         assert not is_over(replace(seen, orphans=running(0, 2, born=True)))
+
+    def test_of_a_moment_that_is_never_told(self) -> None:
+        """The process ended before it wrote so: the moment is no older than the last decision."""
+        before = PastDecision(ago(3), "GivingBack", "the twins are about to give their pods back")
+        reported = split(
+            decisions=(before,), conditions=(Condition("Eligible", "True", "Eligible", "", ago(600)),)
+        )
+        gone = observation(labelled(), spot=waits(2), split=reported, leaving=True)
+        assert not is_over(replace(gone, orphans=running(0, 2, born=True)))
 
     @pytest.mark.parametrize(
         ("lasted_s", "status", "over"), [(3, LOST, True), (1, LOST, False), (3, SOUND, False)]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop, manifest
+from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop
 from lab.sandbox import Sandbox
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.waiting import wait_until
@@ -72,43 +72,3 @@ def forbidden(
         for kind, _ in kinds:
             shop.kubectl("delete", kind.lower(), name)
         shop.until(lambda: steadily(lambda: not refuses()), "the policy to be gone")
-
-
-@contextmanager
-def changed(
-    shop: Shop, name: str, resource: str, expression: str, is_changed: Callable[[JsonObject], bool]
-) -> Iterator[None]:
-    """Have an admission policy change each new object of an apps/v1 resource in this namespace.
-
-    `expression` is an apply configuration. It is in force while an object that is created, in a dry run,
-    `is_changed`.
-    """
-    name = f"{shop.namespace}-{name}"
-    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}
-    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
-    spec: JsonObject = {
-        "failurePolicy": "Fail",
-        "reinvocationPolicy": "Never",
-        "matchConstraints": {**here, "resourceRules": [rule]},
-        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
-    }
-    kinds = (("MutatingAdmissionPolicy", spec), ("MutatingAdmissionPolicyBinding", {"policyName": name}))
-    for kind, content in kinds:
-        made = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": content}
-        shop.apply({**made, "metadata": {"name": name}})
-
-    def is_in_force() -> bool:
-        kind = {"deployments": "Deployment", "replicasets": "ReplicaSet"}[resource]
-        body = {**manifest("asked", 0), "kind": kind}
-        if kind == "ReplicaSet":
-            del body["spec"]["strategy"]
-        path = f"/apis/apps/v1/namespaces/{shop.namespace}/{resource}"
-        return is_changed(shop.sandbox.api.request("POST", path, query={"dryRun": "All"}, body=body))
-
-    shop.until(lambda: steadily(is_in_force), "the policy to be in force")
-    try:
-        yield
-    finally:
-        for kind, _ in kinds:
-            shop.kubectl("delete", kind.lower(), name)
-        shop.until(lambda: steadily(lambda: not is_in_force()), "the policy to be gone")

@@ -34,7 +34,7 @@ def identity(raw: dict[str, Any]) -> dict[str, Any]:
         for name, value in raw["metadata"].items()
         if name not in {"resourceVersion", "managedFields"}
     }
-    managers = sorted({entry["manager"] for entry in raw["metadata"]["managedFields"]})
+    managers = sorted({entry["manager"] for entry in raw["metadata"].get("managedFields", ())})
     return {"metadata": metadata, "spec": raw["spec"], "managers": managers}
 
 

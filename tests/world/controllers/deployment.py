@@ -5,7 +5,7 @@ Source: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate,p
 has seen.
 """
 
-from copy import deepcopy
+import orjson
 
 from splitter.kube.client import ApiError
 from world import clock
@@ -62,7 +62,7 @@ class Deployments(Controller):
         seen = self._deployments.seen.get(key)
         if seen is None:
             return
-        one = deepcopy(seen)
+        one = orjson.loads(orjson.dumps(seen))
         sets = await claimed(self, REPLICA_SETS, self._replica_sets.of(key[0]), one, DEPLOYMENTS)
         sync = _Sync(self, one, sets)
         if "deletionTimestamp" in one["metadata"]:

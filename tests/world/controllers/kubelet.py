@@ -143,7 +143,6 @@ class Kubelets(Controller):
         live = self.objects.find(Ref(PODS, *key))
         if live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]:
             return
-        state = {"waiting": {"reason": waiting}} if waiting else {"running": {"startedAt": clock.stamp()}}
         containers = [
             {
                 "name": one["name"],
@@ -151,8 +150,7 @@ class Kubelets(Controller):
                 "ready": ready,
                 "started": not waiting,
                 "restartCount": restarts,
-                "state": state,
-                **({"lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}} if restarts else {}),
+                **_state(waiting, one.get("image", "")),
             }
             for one in live["spec"]["containers"]
         ]
@@ -176,6 +174,20 @@ class Kubelets(Controller):
     def _annotated(pod: Raw, name: str, otherwise_s: float) -> float:
         text = (pod["metadata"].get("annotations") or {}).get(name)
         return otherwise_s if text is None else duration_s(text)
+
+
+def _state(waiting: str, image: str) -> Raw:
+    """Return the state of a container, and how it ended before it waits to be started again."""
+    if not waiting:
+        return {"state": {"running": {"startedAt": clock.stamp()}}}
+    if waiting == "CrashLoopBackOff":
+        ended = {"terminated": {"exitCode": 1, "reason": "Error"}}
+        return {"state": {"waiting": {"reason": waiting}}, "lastState": ended}
+    said = (
+        f'Back-off pulling image "{image}": ErrImagePull: rpc error: code = NotFound desc = failed to'
+        f' resolve reference "docker.io/library/{image}": not found'
+    )
+    return {"state": {"waiting": {"reason": waiting, "message": said}}}
 
 
 def _crashes(since_s: float) -> tuple[int, float]:

@@ -1,14 +1,9 @@
 """Rolls that go wrong or change their mind: what stops them, and that nobody notices meanwhile."""
 
-from contextlib import AbstractContextManager
-
 import pytest
 
-from e2e.support.admission import forbidden
-from lab.fixtures.shop import BY_ITSELF_S, Shop
-from lab.sandbox import PatchKind
-
-pytestmark = pytest.mark.e2e
+from lab.fixtures.shop import BY_ITSELF_S, POOL, JsonObject, Shop
+from lives.policies import forbidden
 
 GOOD, BAD, MENDED = "web:1", "web:bad", "web:2"
 
@@ -113,7 +108,7 @@ class TestDryRun:
     def test_what_only_the_second_write_would_show(self, shop: Shop) -> None:
         """A policy refuses the new spot twin: neither twin is rolled; without it, both are."""
         before = {pool: generation(shop, pool) for pool in ("on-demand", "spot")}
-        with new_spot_images_forbidden(shop):
+        with forbidden(shop, "deployments", is_good_or_on_demand, REFUSED):
             set_image(shop, MENDED)
             shop.says("WriteDenied", REFUSED)
             assert {pool: generation(shop, pool) for pool in before} == before
@@ -122,20 +117,7 @@ class TestDryRun:
         shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere", BY_ITSELF_S)
 
 
-def new_spot_images_forbidden(shop: Shop) -> AbstractContextManager[None]:
-    """Have an admission policy refuse, in this namespace, each new image of a spot twin."""
-    same = f"object.spec.template.spec.containers[0].image == '{GOOD}'"
-    key = "'splitter.io/pool'"
-    spot = f"{key} in object.metadata.labels && object.metadata.labels[{key}] == 'spot'"
-    policy = {
-        "matchConditions": [{"name": "spot", "expression": spot}],
-        "validations": [{"expression": same, "message": REFUSED}],
-    }
-    patch = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": MENDED}]}}}}
-
-    def attempt() -> None:
-        path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web-spot"
-        query, how = {"dryRun": "All"}, PatchKind.STRATEGIC
-        shop.sandbox.api.request("PATCH", path, query=query, body=patch, content_type=how)
-
-    return forbidden(shop, "no-new-spot-images", "deployments", policy, attempt)
+def is_good_or_on_demand(raw: JsonObject) -> bool:
+    """Whether a Deployment is no spot twin with a new image."""
+    [container] = raw["spec"]["template"]["spec"]["containers"]
+    return bool(container["image"] == GOOD or raw["metadata"]["labels"].get(POOL) != "spot")

@@ -9,8 +9,6 @@ import pytest
 
 from lab.fixtures.shop import LABEL, JsonObject, Shop, manifest
 
-pytestmark = pytest.mark.e2e
-
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 4, 2
 MARK = "splitter.io/taken-over"

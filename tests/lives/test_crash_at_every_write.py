@@ -7,12 +7,8 @@ recorded all the time.
 
 import copy
 import random
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-
-import pytest
 
 from e2e.support.mortal import Dying, Life, Mortal, every
 from lab.fixtures.gateway import Write
@@ -21,8 +17,6 @@ from lab.sandbox.fleet import Fleet
 from lab.sandbox.instants import Instant
 from lab.sandbox.machines import Notice
 from lab.sandbox.recorder import Recorder
-
-pytestmark = pytest.mark.e2e
 
 REPLICAS, SURGE = 4, 1
 ASKED = {"splitter.io/on-demand-base": "2"}
@@ -82,16 +76,23 @@ def deletes_pod(write: Write) -> bool:
     return write.method == "DELETE" and write.kind == "pods"
 
 
-def jump(shop: Shop, dice: random.Random) -> int:
-    """Scale `web` to another N once a second, as an autoscaler gone mad would; return the last N."""
-    never_set = threading.Event()
-    path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web"
-    replicas = FEWEST
-    for _ in range(JUMPS):
-        replicas = dice.choice([n for n in range(FEWEST, MOST + 1) if n != replicas])
-        shop.sandbox.api.patch(path, {"spec": {"replicas": replicas}}, field_manager="autoscaler")
-        never_set.wait(JUMP_EVERY_S)
-    return replicas
+class Jumping:
+    """Scales `web` to another N once a second, as an autoscaler gone mad would."""
+
+    def __init__(self, shop: Shop, dice: random.Random) -> None:
+        self._shop, self._dice = shop, dice
+        self._began, self._done = Instant.now().monotonic_s, 0
+        self.replicas = FEWEST
+
+    def is_over(self) -> bool:
+        """Jump if it is time, and return whether that was the last time."""
+        if Instant.now().monotonic_s >= self._began + self._done * JUMP_EVERY_S:
+            self._done += 1
+            self.replicas = self._dice.choice([n for n in range(FEWEST, MOST + 1) if n != self.replicas])
+            path = f"/apis/apps/v1/namespaces/{self._shop.namespace}/deployments/web"
+            patch = {"spec": {"replicas": self.replicas}}
+            self._shop.sandbox.api.patch(path, patch, field_manager="autoscaler")
+        return self._done == JUMPS
 
 
 class TestEveryWrite:
@@ -199,16 +200,16 @@ class TestWhileReplicasJump:
         before = shop.snapshot()
         dice = random.Random(2026)
         deaths = random.Random(11)
-        with shop.watch() as watched, ThreadPoolExecutor(1) as autoscaler:
+        with shop.watch() as watched:
             mortal.dies_at(lambda _: deaths.random() < A_THIRD)
 
             def lives(name: str, act: Callable[[], object], reached: Callable[[int], bool]) -> int:
                 life = Life(name, mortal, watched)
                 act()
-                jumping = autoscaler.submit(jump, shop, dice)
+                jumping = Jumping(shop, dice)
                 try:
-                    mortal.until(jumping.done, "the last jump")
-                    replicas = jumping.result()
+                    mortal.until(jumping.is_over, "the last jump")
+                    replicas = jumping.replicas
                     mortal.until(lambda: reached(replicas), f"the end of {name}")
                 finally:
                     story = life.tell()

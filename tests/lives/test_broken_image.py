@@ -8,8 +8,6 @@ from lab.fixtures.shop import Shop
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
 
-pytestmark = pytest.mark.e2e
-
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 4, 2
 GOOD, BAD, MENDED = "web:1", "web:bad", "web:2"

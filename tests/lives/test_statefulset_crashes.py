@@ -1,12 +1,8 @@
 """The controller dies at every write to a split StatefulSet: what it promises holds all the same."""
 
-import pytest
-
 from e2e.support.mortal import Dying, Mortal, every
 from lab.fixtures.database import Database
 from lab.fixtures.shop import Shape
-
-pytestmark = pytest.mark.e2e
 
 MEMBERS = 4
 

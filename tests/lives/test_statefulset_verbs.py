@@ -2,12 +2,9 @@
 
 import sys
 
-import pytest
-
-from e2e.support.terminal import Answer, Terminal
+from e2e.support.terminal import Answer
 from lab.fixtures.database import Database
-
-pytestmark = pytest.mark.e2e
+from lives.terminal import Terminal
 
 
 def reported(answer: Answer, code: int = 0) -> str:

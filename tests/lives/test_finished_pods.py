@@ -1,12 +1,8 @@
 """Pods that a node's shutdown has left Failed go with the others: none is left without an owner."""
 
-import pytest
-
 from lab.fixtures.shop import Shop
 from lab.sandbox import PatchKind
 from lab.sandbox.fleet import Fleet
-
-pytestmark = pytest.mark.e2e
 
 
 def without_owner(shop: Shop) -> list[str]:

@@ -4,22 +4,22 @@ All that one controller asks for goes through a gateway that notes it. `make ben
 10 minutes and 50 workloads (`tests/bench/test_writes.py`).
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from lab.demo.watching import Watch
-from lab.fixtures.controller import SHORT, Controller
-from lab.fixtures.gateway import Gateway, Write
-from lab.fixtures.namespaces import open_shop, wait_alone
+from lab.fixtures.controller import SHORT
+from lab.fixtures.gateway import Write
+from lab.fixtures.namespaces import open_shop
 from lab.fixtures.shop import DEADLINE_S, Shop, Watched
-from lab.sandbox import Sandbox
 from lab.sandbox.asked import Asked
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.instants import Instant
-
-pytestmark = pytest.mark.e2e
+from lives.gateway import Gateway
+from world.sandbox import NAMESPACE, InMemory, Process
 
 WORKLOADS, REPLICAS, SURGE = 3, 4, 2
 NAMES = [f"web{number}" for number in range(WORKLOADS)]
@@ -27,7 +27,7 @@ ASKED = {"splitter.io/on-demand-base": "1"}
 # Every workload is looked at each second, event or not: so long holds as many such looks as 100 minutes do
 # with the 300 s of an installation, and is longer than any time that SHORT sets.
 RESYNC_S, QUIET_S = 1, 20
-# On a busy machine a report is held back for 30 s at most: who has written nothing for longer owes none.
+# A report is held back for 30 s at most: a controller that has written nothing for longer owes none.
 SETTLED_S = 32
 
 
@@ -88,53 +88,35 @@ class Counted:
         )
 
 
-@pytest.fixture(scope="module")
-def counted(
-    sandbox: Sandbox, controller: Controller, machines: Fleet, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Counted]:
-    """Yield a namespace and a controller of this file's own, counted; the shared one rests meanwhile."""
-    assert machines.names("spot")
-    home = tmp_path_factory.mktemp("counted")
-    account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
-    wait_alone(sandbox)
-    controller.stop()
-    with Gateway(account) as gateway:
-        settings = {**SHORT, "RESYNC_S": str(RESYNC_S)}
-        own = Controller(gateway.kubeconfig(home / "kubeconfig"), home, settings)
-        try:
-            own.start()
-            for shop in open_shop(sandbox, own):
-                yield Counted(shop, gateway)
-        finally:
-            own.end()
-            controller.start()
-
-
-@pytest.fixture(scope="module")
-def some(counted: Counted) -> Counted:
-    """Return the namespace with 3 workloads, each split into 1 + 3."""
-    for name in NAMES:
-        counted.shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
-        counted.shop.label(name)
-    return counted
+@pytest.fixture
+def counted(sandbox: InMemory, fleet: Fleet) -> Iterator[Counted]:
+    """Yield a namespace and a controller that is counted."""
+    assert fleet.names("spot")
+    gateway = Gateway(sandbox.cluster.objects)
+    own = Process(sandbox, {**SHORT, "RESYNC_S": RESYNC_S}, gateway)
+    own.start()
+    for shop in open_shop(sandbox, own, NAMESPACE):
+        yield Counted(shop, gateway)
+    own.stop()
 
 
 @pytest.fixture
-def crowd(some: Counted, fleet: Fleet) -> Counted:
-    """Return them at rest, with all machines well, however the last test has left both."""
-    assert fleet.names("spot")
+def crowd(counted: Counted) -> Counted:
+    """Return the namespace with 3 workloads, each split into 1 + 3, at rest."""
     for name in NAMES:
-        some.shop.wait_split(on_demand=1, spot=3, name=name)
-        some.shop.wait_steady(name)  # on a busy machine that is told up to 30 s later
-    some.settle(SETTLED_S)
-    return some
+        counted.shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        counted.shop.label(name)
+    for name in NAMES:
+        counted.shop.wait_split(on_demand=1, spot=3, name=name)
+        counted.shop.wait_steady(name)
+    counted.settle(SETTLED_S)
+    return counted
 
 
 def versions(shop: Shop) -> dict[str, str]:
-    """Return the resourceVersion of each Deployment, ReplicaSet, pod and Split: all that anybody wrote."""
-    asked = "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{'\\n'}{end}"
-    lines = shop.kubectl("get", "deployments,replicasets,pods,splits", "-o", asked).splitlines()
-    return dict(line.split() for line in lines)
+    """Return the resourceVersion of each Deployment, ReplicaSet, pod and Split: all that was written."""
+    content = json.loads(shop.kubectl("get", "deployments,replicasets,pods,splits", "-o", "json"))["items"]
+    return {raw["metadata"]["uid"]: raw["metadata"]["resourceVersion"] for raw in content}
 
 
 class TestNothing:

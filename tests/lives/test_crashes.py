@@ -9,12 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from lab.fixtures.controller import Controller
 from lab.fixtures.nodes import spot_closed
 from lab.fixtures.shop import Shop
 from lab.sandbox.fleet import Fleet
-
-pytestmark = pytest.mark.e2e
+from world.sandbox import Process
 
 ASKED = {"splitter.io/on-demand-base": "2"}
 # One at a time, so that there are many moments in which it can be killed.
@@ -23,7 +21,7 @@ MARK = "splitter.io/taken-over"
 
 
 @pytest.fixture
-def mortal(controller: Controller) -> Iterator[Controller]:
+def mortal(controller: Process) -> Iterator[Process]:
     """Yield the controller; it runs again afterwards."""
     yield controller
     if not controller.running:
@@ -31,7 +29,7 @@ def mortal(controller: Controller) -> Iterator[Controller]:
 
 
 @pytest.fixture
-def shop(shop: Shop, mortal: Controller, fleet: Fleet) -> Shop:
+def shop(shop: Shop, mortal: Process, fleet: Fleet) -> Shop:
     """Return a namespace with `web`, not split, all of it on on-demand."""
     assert mortal.running
     with spot_closed(fleet):  # else it might be split as soon as its pods have changed their owner
@@ -69,7 +67,7 @@ def _time_goes_by(shop: Shop, name: str) -> None:
 
 
 class TestKilled:
-    def test_turns_round(self, shop: Shop, mortal: Controller) -> None:
+    def test_turns_round(self, shop: Shop, mortal: Process) -> None:
         """Killed half-way, and the label removed before it is back: it gives back what it had taken."""
         before = shop.snapshot()
         with shop.watch() as watched:
@@ -85,7 +83,7 @@ class TestKilled:
 
 
 class TestStopped:
-    def test_in_the_middle(self, shop: Shop, mortal: Controller) -> None:
+    def test_in_the_middle(self, shop: Shop, mortal: Process) -> None:
         """Told to end half-way, it ends in good order; nothing moves until it is back, then it goes on."""
         with shop.watch() as watched:
             shop.label()
@@ -100,7 +98,7 @@ class TestStopped:
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
 
-    def test_label_removed_while_down(self, shop: Shop, mortal: Controller) -> None:
+    def test_label_removed_while_down(self, shop: Shop, mortal: Process) -> None:
         """A label removed while it is down, which no watch will ever tell it, gives back after the start."""
         snapshot = shop.snapshot()
         shop.label()
@@ -117,7 +115,7 @@ class TestStopped:
             assert watched.highest() <= REPLICAS + SURGE
         assert shop.snapshot() == snapshot
 
-    def test_all_at_once_while_down(self, shop: Shop, mortal: Controller) -> None:
+    def test_all_at_once_while_down(self, shop: Shop, mortal: Process) -> None:
         """Scaled, rolled and another one labelled while it is down: all is done after the start."""
         shop.label()
         shop.wait_split(on_demand=2, spot=3)

@@ -11,8 +11,6 @@ from lab.sandbox.instants import Instant
 from lab.sandbox.machines import Notice
 from lab.sandbox.timeline import Between
 
-pytestmark = pytest.mark.e2e
-
 MEMBERS = 5
 QUORUM = MEMBERS // 2 + 1
 

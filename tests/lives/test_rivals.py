@@ -1,11 +1,7 @@
 """Other controllers select the pods too: they are named before anything is touched, and take none."""
 
-import pytest
-
 from lab.fixtures.shop import JsonObject, Shop, manifest
 from lab.sandbox.fleet import Fleet
-
-pytestmark = pytest.mark.e2e
 
 
 def daemon_set(name: str, labels: dict[str, str]) -> JsonObject:

@@ -7,8 +7,6 @@ import pytest
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, identity, refused
 from lab.fixtures.shop import LABEL, Shop, manifest
 
-pytestmark = pytest.mark.e2e
-
 BAD = {"splitter.io/on-demand-base": "1", "splitter.io/spot-percent": "80%"}
 HOW_TO_WRITE_IT = 'splitter.io/spot-percent is "80%"'
 SURGE = 2

@@ -1,11 +1,7 @@
 """A workload that allows no surge (maxSurge 0) trades its own maxUnavailable instead, and no more."""
 
-import pytest
-
 from lab.fixtures.shop import Shop
 from lab.sandbox.fleet import Fleet
-
-pytestmark = pytest.mark.e2e
 
 REPLICAS, UNAVAILABLE = 4, 1
 

@@ -12,8 +12,6 @@ from lab.fixtures.nodes import spot_closed
 from lab.fixtures.shop import LABEL, Shop, manifest
 from lab.sandbox.fleet import Fleet
 
-pytestmark = pytest.mark.e2e
-
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 4, 2
 TWINS = ("web-on-demand", "web-spot")
@@ -29,7 +27,7 @@ def users_own(*, labelled: bool) -> dict[str, Any]:
 
 def half_way(shop: Shop) -> bool:
     """Whether its pods are the twins' already, and some have to move yet."""
-    return sum(shop.twins() or ()) >= REPLICAS and not split_all(shop)
+    return sum(shop.twins() or ()) >= REPLICAS and shop.is_handed_over() and not split_all(shop)
 
 
 def split_all(shop: Shop) -> bool:

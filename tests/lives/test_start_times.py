@@ -4,14 +4,10 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-import pytest
-
-from lab.fixtures.controller import Controller
 from lab.fixtures.shop import Shop
 from lab.sandbox.fleet import Fleet
 from splitter.core.split_status.starts import StartTimes
-
-pytestmark = pytest.mark.e2e
+from world.sandbox import Process
 
 READY_AFTER_S = 3
 
@@ -29,7 +25,7 @@ def took_s(pod: dict[str, Any]) -> int:
     return round((since["Ready"] - since["PodScheduled"]).total_seconds())
 
 
-def test_a_restart_forgets_no_start(shop: Shop, controller: Controller, fleet: Fleet) -> None:
+def test_a_restart_forgets_no_start(shop: Shop, controller: Process, fleet: Fleet) -> None:
     """Each pod counts once: what was known before a crash stands first, and only new pods follow."""
     shop.deploy(replicas=4, annotations={"splitter.io/on-demand-base": "1"}, ready_after=f"{READY_AFTER_S}s")
     shop.label()

@@ -1,0 +1,200 @@
+"""The guard: whoever drains evicts, and replacements come first; recorded from outside."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from lab.fixtures.shop import JsonObject, Shop
+from lab.sandbox import ApiError, PatchKind
+from lab.sandbox.fleet import Fleet
+from lab.sandbox.nodes import NODES
+from world.sandbox import Process
+
+N = 4
+ASKED = {"splitter.io/on-demand-base": "2"}
+DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s")
+
+
+def split(shop: Shop, **annotations: str) -> None:
+    """Have a workload split, and wait for its guard."""
+    shop.deploy(replicas=N, annotations={**ASKED, **annotations})
+    shop.label()
+    shop.wait_split(on_demand=2, spot=2)
+
+
+def keeps(shop: Shop, guard: str = "web-guard") -> int | None:
+    """Return how many pods the guard keeps; None without one."""
+    path = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/{guard}"
+    result = shop.sandbox.api.find(path)
+    return None if result is None else int(result["spec"]["minAvailable"])
+
+
+def under(shop: Shop) -> list[str]:
+    """Return the nodes that have a pod of the workload."""
+    return sorted({pod["spec"]["nodeName"] for pod in shop.pods()})
+
+
+def uncordon(shop: Shop, node: str) -> None:
+    """Take a node back, as `kubectl uncordon` does."""
+    shop.sandbox.api.patch(f"{NODES}/{node}", {"spec": {"unschedulable": None}})
+
+
+def fail(shop: Shop, name: str) -> None:
+    """Have a pod become unready, and stay so."""
+    conditions = [{"type": one, "status": "False"} for one in ("Ready", "ContainersReady")]
+    path = f"/api/v1/namespaces/{shop.namespace}/pods/{name}/status"
+    shop.sandbox.api.patch(path, {"status": {"conditions": conditions}}, kind=PatchKind.STRATEGIC)
+
+
+@pytest.fixture
+def usable(fleet: Fleet, shop: Shop) -> Iterator[None]:
+    """Have every node taken back after a test that drains."""
+    yield
+    for node in (*fleet.names("spot"), *fleet.names("on-demand")):
+        uncordon(shop, node)
+
+
+def budget(name: str, **spec: object) -> JsonObject:
+    """Return a budget of the user's."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
+
+
+class TestDrain:
+    """`kubectl drain`, which evicts all pods of a node at once."""
+
+    @pytest.mark.usefixtures("usable")
+    @pytest.mark.parametrize("evictions", ["one-at-a-time", "surge-first"])
+    def test_beside_a_replica_that_is_broken(self, shop: Shop, evictions: str) -> None:
+        """Each drain ends, after the replacements, and the Split names whom nobody waits for."""
+        split(shop, **{"splitter.io/evictions": evictions})
+        shop.until(lambda: keeps(shop) is not None, "the guard")
+        spot = (pod for pod in shop.pods() if pod["metadata"]["labels"]["splitter.io/pool"] == "spot")
+        broken = next(spot)["metadata"]["name"]
+        fail(shop, broken)
+        first, *others = [node for node in under(shop) if node.startswith("on-demand")]
+        with shop.watch() as watched:
+            shop.sandbox.kubectl("cordon", first)
+            shop.until(lambda: keeps(shop) == N - 1, "the guard to keep one fewer")
+            shop.until(lambda: f"for {broken} (NotReady)" in shop.status().get("guard", ""), "it to be named")
+            for node in (first, *others):
+                shop.sandbox.kubectl("drain", node, *DRAIN)
+                uncordon(shop, node)
+            assert watched.lowest() >= N - 1
+
+    @pytest.mark.usefixtures("usable")
+    @pytest.mark.parametrize("base", [0, 1])
+    def test_a_single_replica(self, shop: Shop, base: int) -> None:
+        """With `surge-first` its successor is ready before it goes, on spot and on on-demand."""
+        shop.deploy(
+            replicas=1,
+            annotations={"splitter.io/on-demand-base": str(base), "splitter.io/evictions": "surge-first"},
+        )
+        shop.label()
+        shop.wait_split(on_demand=base, spot=1 - base)
+        shop.until(lambda: keeps(shop) == 1, "the guard")
+        [node] = under(shop)
+        with shop.watch() as watched:
+            shop.sandbox.kubectl("drain", node, *DRAIN)
+            shop.until(lambda: under(shop) != [node], "it to stand elsewhere")
+            assert watched.lowest() >= 1
+
+    @pytest.mark.usefixtures("usable")
+    def test_while_nobody_leads(self, shop: Shop, controller: Process) -> None:
+        """At rest it lets one eviction through at a time: a drain goes on, and ends."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        controller.stop()
+        try:
+            with shop.watch() as watched:
+                for node in under(shop):
+                    shop.sandbox.kubectl("drain", node, *DRAIN)
+                    uncordon(shop, node)
+                assert watched.lowest() >= N - 1
+        finally:
+            controller.start()
+
+
+def evict(shop: Shop, uids: set[str]) -> bool:
+    """Evict all of these pods that are left, whatever the answers; return whether none is."""
+    left = [pod["metadata"] for pod in shop.pods() if pod["metadata"]["uid"] in uids]
+    for one in left:
+        identity = {"metadata": {"name": one["name"], "namespace": shop.namespace}}
+        with suppress(ApiError):  # 429: a budget refuses; 500: two select it; 404: it has gone
+            shop.sandbox.api.create(
+                f"/api/v1/namespaces/{shop.namespace}/pods/{one['name']}/eviction", identity
+            )
+    return not left
+
+
+class TestEvictions:
+    """Whoever evicts without a sign before, over and over, as a descheduler does."""
+
+    @pytest.mark.parametrize("middle", ["nothing", "a budget of the user's"])
+    def test_that_never_give_up(self, shop: Shop, middle: str) -> None:
+        """One replica at a time is missing, also while another budget takes the place of splitter's."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        before = shop.pod_uids()
+        with shop.watch() as watched:
+            shop.until(lambda: evict(shop, before) or len(before & shop.pod_uids()) < N, "the first to go")
+            if middle != "nothing":
+                shop.apply(budget("mine"))
+            shop.until(lambda: evict(shop, before), "all to be evicted")
+            shop.wait_split(on_demand=2, spot=2)
+            assert watched.lowest() >= N - 1
+        assert not before & shop.pod_uids()
+
+    def test_wait_for_ever_where_all_have_to_stay(self, shop: Shop) -> None:
+        """With `surge-first` and no sign, none goes through; what the user asks for ends it."""
+        split(shop, **{"splitter.io/evictions": "surge-first"})
+        shop.until(lambda: keeps(shop) == N, "the guard")
+        before = shop.pod_uids()
+        for _ in range(20):
+            evict(shop, before)
+        assert shop.pod_uids() == before
+        shop.annotate(evictions="one-at-a-time")
+        shop.until(lambda: evict(shop, before), "all to be evicted")
+
+
+class TestUsers:
+    """A budget of the user's wins."""
+
+    def test_comes_and_goes(self, shop: Shop) -> None:
+        """Ours is not there meanwhile; `explain` tells which one guards."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.apply(budget("mine"))
+        shop.until(lambda: keeps(shop) is None, "the guard to yield")
+        shop.until(lambda: "mine" in shop.status().get("guard", ""), "the status to name it")
+        shop.kubectl("delete", "poddisruptionbudget", "mine")
+        shop.until(lambda: keeps(shop) == N - 1, "the guard to come back")
+
+    def test_goes_with_the_split(self, shop: Shop) -> None:
+        """Given back, nothing of it is left."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.unlabel()
+        shop.wait_given_back()
+        shop.until(lambda: keeps(shop) is None, "the guard to go")
+
+    def test_deleted_by_hand(self, shop: Shop) -> None:
+        """It is made anew."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.kubectl("delete", "poddisruptionbudget", "web-guard")
+        shop.until(lambda: keeps(shop) == N - 1, "the guard to be made anew")
+
+    def test_follows_the_annotation(self, shop: Shop) -> None:
+        """Of whoever wants none, and of whoever wants all to wait."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.annotate(evictions="unguarded")
+        shop.until(lambda: keeps(shop) is None, "no guard")
+        shop.annotate(evictions="surge-first")
+        shop.until(lambda: keeps(shop) == N, "all to wait")
