@@ -319,6 +319,7 @@ class TestMirror:
         "tests/test_cpu.py": "bounds of other tests",
         "tests/test_dockerfile.py": "the image",
         "tests/test_house.py": "the rules of the house",
+        "tests/test_karmada.py": "manifests",
         "tests/test_listening.py": "the server of other tests",
         "tests/test_manifests.py": "manifests",
         "tests/test_planted.py": "what end-to-end tests look for",
