@@ -10,6 +10,7 @@ then `report` writes what people see.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from splitter.core import availability
 from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, EnsureSplit, SetBudget
 from splitter.core.clock import clock
@@ -184,8 +185,8 @@ def plan(
         and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}
         and keys.LABEL_SPLIT in source.labels
     ):
-        return _only_reported(this, planned)
-    return retried(observed, planned)
+        return availability.shown(this, _only_reported(this, planned))
+    return availability.shown(this, retried(observed, planned))
 
 
 def _with_barriers(this: PlanInput, planned: Plan) -> Plan:

@@ -111,6 +111,11 @@ class Settings(BaseModel):
     member_restarts_per_hour: int = Field(
         default=4, ge=2, le=1000, description="Placement: splitter ends one member at most so often an hour."
     )
+    available_condition: bool = Field(
+        default=False,
+        description="Keep the condition `splitter.io/Available` on every source with twins, and not only on "
+        "those that [Karmada](../how-to/karmada.md) manages.",
+    )
     relief: str = Field(
         default="",
         description="What `splitter.io/relief` is where neither workload nor Namespace says it; empty: off.",

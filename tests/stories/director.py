@@ -17,6 +17,7 @@ from splitter.core.actions import (
     DeleteVanishedPod,
     EnsureSplit,
     EvictPod,
+    HideAvailable,
     KeepRevision,
     LabelPod,
     OrphanPods,
@@ -332,7 +333,7 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             return f"put the template of {action.replica_set} back on {action.twin}"
-        case RetryPods():
+        case RetryPods() | HideAvailable():
             raise AssertionError(f"no part of what a plan decides: {action}")
         case StripOwnershipMark():
             return f"take the mark off {action.name}"

@@ -51,6 +51,10 @@ LABEL_TEMPLATE_SET: Final = "splitter.io/template-set"
 TEMPLATE_SET_ENABLED: Final = "enabled"
 ANNOTATION_NAMESPACES: Final = "splitter.io/namespaces"
 
+# A condition of ours in the status of a source, and by what Karmada marks the objects that it writes.
+CONDITION_AVAILABLE: Final = "splitter.io/Available"
+LABEL_KARMADA: Final = "karmada.io/managed"
+
 # On the CRD of the Splits: it must not be deleted (manifests/admission/keep-crd.yaml).
 CRD_NAME: Final = "splits.splitter.io"
 ANNOTATION_KEEP: Final = "splitter.io/keep"
