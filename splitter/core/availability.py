@@ -42,17 +42,16 @@ def _is_unsure(twin: TwinView) -> bool:
 
 
 def _condition(this: PlanInput, plan: Plan) -> Condition:
-    """Return what is counted. No count is above N: Karmada may take the sum of its members for the new N."""
+    """Return what is counted. No count is above N: Karmada may take the sum of its members for the new N.
+
+    So old replicas take their places first: a roll is not complete before the last of them goes.
+    """
     n = this.source.replicas
     pods = [pod for pod in _pods(this) if pod.counts]
-    updated, ready, available = (
-        min(n, count)
-        for count in (
-            sum(pod.counts for pod in _updated(this)),
-            sum(pod.available for pod in pods),
-            sum(pod.ready_since is not None and pod.node_status in _UP for pod in pods),
-        )
-    )
+    new = sum(pod.counts for pod in _updated(this))
+    updated = max(0, min(new, n - (len(pods) - new)))
+    ready = min(n, sum(pod.available for pod in pods))
+    available = min(n, sum(pod.ready_since is not None and pod.node_status in _UP for pod in pods))
     # Of twins that do not render nothing says whether they are what the source asks for.
     generation = this.source.generation if isinstance(this.rendered, Mapping) else 0
     counts = f"replicas={n} updated={updated} ready={ready} available={available} generation={generation}"

@@ -87,6 +87,19 @@ class TestCounts:
         result = planned(of(pods(4), (), spot=rolling), "v2")
         assert (counts(result)["updated"], counts(result)["available"]) == (2, 10)
 
+    @pytest.mark.parametrize(("old", "updated"), [(0, 10), (1, 9), (3, 7)])
+    def test_a_roll_that_is_not_over(self, old: int, updated: int) -> None:
+        """All new ones are there, not all of them ready: while old ones serve, not all are updated."""
+        sets = [
+            replica_set("s-2", of=pods(3, starting=3), template="v2"),
+            replica_set("s-1", of=pods(old), spec=old),
+        ]
+        rolling = twin_of(Pool.SPOT, sets, template="v2", updated=6)
+        result = planned(
+            of((), (), on_demand=twin(Pool.ON_DEMAND, pods(4), template="v2"), spot=rolling), "v2"
+        )
+        assert (counts(result)["updated"], counts(result)["available"]) == (updated, 7 + old)
+
     @pytest.mark.parametrize(
         ("made_of", "hashed", "updated"),
         [("a", "v0", 10), ("a", withdrawn("v0"), 6), ("b", "v0", 6), ("", "v0", 6)],

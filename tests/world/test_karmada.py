@@ -14,6 +14,7 @@ from world.admission import Request
 from world.cluster import POOL, Cluster
 from world.karmada import Karmada, Retain, everything
 from world.kinds import DEPLOYMENTS, EVENTS, SPLITS, STATEFUL_SETS, Raw, Ref
+from world.objects import Event
 from world.process import splitting
 from world.recorder import Recorder
 from world.workloads import WEB, changed, deployment, until
@@ -110,6 +111,11 @@ def seen_of(source: Raw) -> tuple[int, int, bool]:
     return counts["readyReplicas"], counts["availableReplicas"], is_healthy(source)
 
 
+def images(cluster: Cluster) -> set[str]:
+    """Return what runs."""
+    return {pod["spec"]["containers"][0]["image"] for pod in cluster.pods()}
+
+
 def reasons(cluster: Cluster) -> set[str]:
     """Return what was said."""
     return {raw["reason"] for raw in cluster.objects.all(EVENTS)}
@@ -136,9 +142,7 @@ async def test_a_life_with_the_interpreters(ref: Ref, template: Raw) -> None:
         await until(lambda: is_steady(cluster), 900.0)
         recorder.least = N - 2
         karmada.change(image("web:2"))
-        await until(
-            lambda: {pod["spec"]["containers"][0]["image"] for pod in cluster.pods()} == {"web:2"}, 900.0
-        )
+        await until(lambda: images(cluster) == {"web:2"}, 900.0)
         await until(lambda: is_steady(cluster), 900.0)
         karmada.change(unlabel)
         await until(lambda: not cluster.objects.all(SPLITS), 900.0)
@@ -172,6 +176,30 @@ async def test_a_notice(ref: Ref, template: Raw) -> None:
     assert {(available, healthy) for _, available, healthy in seen} == {(N, True)}
     assert cluster.objects.get(ref)["metadata"]["generation"] == before["metadata"]["generation"]
     assert not recorder.broken, recorder.broken[0]
+
+
+async def test_a_roll() -> None:
+    """The hub calls it complete when the twins' pods have the new template, and no moment before."""
+    cluster = Cluster(6)
+    all_there = dict.fromkeys(_COUNTS, N)
+    running: list[set[str]] = []  # what ran whenever the hub would have called it complete
+
+    def look(event: Event) -> None:
+        if event.ref != WEB:
+            return
+        status = reflected(event.new)
+        aligned = status["observedGeneration"] >= status["generation"]
+        if aligned and status["resourceTemplateGeneration"] == 3 and shown(event.new) == all_there:
+            running.append(images(cluster))
+
+    async with propagated(cluster, WEB, deployment(N), retained) as (karmada, _):
+        await until(lambda: is_steady(cluster), 900.0)
+        cluster.objects.follow(DEPLOYMENTS, look)
+        karmada.change(image("web:2"))
+        await until(lambda: images(cluster) == {"web:2"}, 900.0)
+        await until(lambda: is_steady(cluster), 900.0)
+        await passing(5.0)
+    assert {name for there in running for name in there} == {"web:2"}
 
 
 async def test_a_right_that_is_missing(caplog: pytest.LogCaptureFixture) -> None:
@@ -216,7 +244,10 @@ async def test_people_wait_for_it() -> None:
 
 @pytest.mark.parametrize(("ref", "template"), _KINDS, ids=["Deployment", "StatefulSet"])
 async def test_without_the_interpreters(ref: Ref, template: Raw) -> None:
-    """Karmada takes each pause away: a conflict. The workload is given back, and no replica is missed."""
+    """Karmada takes each pause away: a conflict. The workload is given back, and no replica is missed.
+
+    The Event says whose write it is, and what to apply.
+    """
     cluster = Cluster(2)
     async with propagated(cluster, ref, template, everything) as (_, recorder):
         recorder.most = 2 * N  # an unpaused source makes pods of its own
@@ -225,4 +256,7 @@ async def test_without_the_interpreters(ref: Ref, template: Raw) -> None:
         assert state(cluster) == "Conflict"
     assert not recorder.broken, recorder.broken[0]
     assert len(cluster.ready()) == N == len(cluster.pods())
+    notes = [raw["note"] for raw in cluster.objects.all(EVENTS) if raw["reason"].startswith("Foreign")]
+    assert all("Karmada writes the whole source" in note and "interpreters.yaml" in note for note in notes)
+    assert notes
     assert len(cluster.objects.all(DEPLOYMENTS)) + len(cluster.objects.all(STATEFUL_SETS)) == 1
