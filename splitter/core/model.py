@@ -294,6 +294,7 @@ class SourceView:
     selector_terms: int = 1  # of the same, with their values
     by_karmada: bool = False  # Karmada writes it
     available: Condition | None = None  # what its status says of its replicas, in a condition of ours
+    karmada_generation: str = ""  # of the workload at Karmada's hub; empty: not managed by it
 
 
 @dataclass(frozen=True, slots=True)
