@@ -153,7 +153,8 @@ def plan(
         return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
     observed, edited = edited_twins.drifted(unowned.given_up(observed), rendered)
     step = _step_of(observed, source, in_force.policy)
-    this, moved = lingering(PlanInput(observed, source, in_force, rendered, rules), step)
+    asked = PlanInput(observed, source, in_force, rendered, rules)
+    this, moved = lingering(asked, step)
     observed, source = this.observed, this.source
     placed = placement_table.is_in_place(observed, source, in_force.policy)
     act = placement_table.consider if placed and step is Step.CONSIDER else _STEPS[step]
@@ -188,8 +189,9 @@ def plan(
         and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}
         and keys.LABEL_SPLIT in source.labels
     ):
-        return availability.shown(this, _only_reported(this, planned))
-    return availability.shown(this, retried(observed, planned))
+        return availability.shown(asked, _only_reported(this, planned))
+    # Never above what the source asks for, whatever lingers: Karmada may take the sum for the new count.
+    return availability.shown(asked, retried(observed, planned))
 
 
 def _with_lingering(planned: Plan, moved: Lingering) -> Plan:

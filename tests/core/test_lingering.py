@@ -60,6 +60,12 @@ class TestAMove:
         assert made.requeue_after_s is not None
         assert made.requeue_after_s <= 30.0
 
+    def test_is_not_told_to_karmada(self) -> None:
+        """Which may take the sum of what its members count for what is asked of all."""
+        made = planned(moving(8, by_karmada=True))
+        assert made.shown is not None
+        assert made.shown.message.startswith("8 of 8 replicas are available (replicas=8 updated=8 ready=8 ")
+
     def test_has_an_end(self) -> None:
         """After that the count is followed."""
         over = FollowedCount(12, 8, "2", ago(0))

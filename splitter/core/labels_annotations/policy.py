@@ -141,8 +141,8 @@ class Policy:
         keys.ANNOTATION_LINGER,
         words.LINGER,
         None,
-        "how long replicas stay that Karmada moves to another cluster; the default is one and a half starts,"
-        " 30s at least; `0s`: they go at once",
+        "how long replicas stay that [Karmada](../how-to/karmada.md) moves to another cluster; the default is"
+        " one and a half starts, 30s at least; `0s`: they go at once",
         reported_as="linger",
     )
     rank: int = annotated(
