@@ -8,7 +8,6 @@ import asyncio
 import logging
 import signal
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -75,7 +74,7 @@ class Following:
     async def look(self) -> None:
         """Look at what has changed, each second, until cancelled."""
         while True:
-            self.estimator.look(datetime.now(UTC))
+            self.estimator.look()
             await asyncio.sleep(_LOOK_S)
 
     def _changed(self, key: Key, *, urgent: bool) -> None:

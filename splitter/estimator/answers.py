@@ -6,7 +6,7 @@ refused with a gRPC status; Karmada then goes on by its own counts.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum, unique
 from itertools import chain
 from typing import Final
@@ -72,13 +72,14 @@ class Estimator:
         """Take note that something about a workload has changed."""
         self._changed.add(key)
 
-    def look(self, now: datetime) -> None:
+    def look(self) -> None:
         """Look at the workloads that have changed: how many of their replicas have a place."""
+        now = datetime.now(UTC)
         changed, self._changed = self._changed, set()
         for key in changed:
             self._shortages.note(key, self._missing(key, now), now)
 
-    def answer(self, method: str, raw: bytes, now: datetime) -> bytes:
+    def answer(self, method: str, raw: bytes) -> bytes:
         """Return the response to a request. Raises RefusedError."""
         if len(raw) > MAX_BYTES:
             raise RefusedError(Status.RESOURCE_EXHAUSTED, f"a request may have {MAX_BYTES} bytes")
@@ -92,6 +93,7 @@ class Estimator:
             )
         if why := self._unknown():
             raise RefusedError(Status.UNAVAILABLE, why)
+        now = datetime.now(UTC)
         if isinstance(asked, RoomRequest):
             number = self._fits(asked, now)
         else:

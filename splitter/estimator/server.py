@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,7 +55,7 @@ async def serve(
 def _handler(estimator: Estimator, method: str) -> Handler:
     async def handle(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
         try:
-            response = estimator.answer(method, request, datetime.now(UTC))
+            response = estimator.answer(method, request)
         except RefusedError as refused:
             logger.info("%s: %s", method, refused.message)
             await context.abort(grpc.StatusCode[refused.status], refused.message)
