@@ -1,11 +1,11 @@
-"""Requests as Karmada sends them, written field by field, and some that protobuf's own library has written."""
+"""Requests as Karmada sends them, written field by field, and some that protobuf's own library wrote."""
 
 from typing import Final
 
 from splitter.estimator.wire import number_field
 
-# Written by protobuf 7.36 by the definitions in pkg/estimator/pb of Karmada: 1500m of CPU and 1Gi of memory, on
-# disk=ssd and amd64 or arm64, with a toleration, as Karmada up to 1.17, 1.18 and 1.19 says it; 1.18 says all twice.
+# Written by protobuf 7.36 by the definitions in pkg/estimator/pb of Karmada: 1500m of CPU and 1Gi of memory,
+# on disk=ssd and amd64 or arm64, with a toleration: of Karmada up to 1.17, of 1.18 (twice), and since 1.19.
 UP_TO_1_17: Final = (
     "0a026d311288010a5f0a2a0a280a260a126b756265726e657465732e696f2f617263681202496e1a05616d6436341a0561726d3634"
     "120b0a046469736b12037373641a240a096465646963617465641205457175616c1a0473686f70220a4e6f5363686564756c65120e"
@@ -23,8 +23,8 @@ SINCE_1_19: Final = (
     "05616d6436341a0561726d36342a240a096465646963617465641205457175616c1a0473686f70220a4e6f5363686564756c651a04"
     "73686f702a0e0a0363707512070a05313530306d2a0f0a066d656d6f727912050a03314769"
 )
-# One CPU, while three replicas of 4 CPU are on their way; a set of one replica of 1 CPU and three of 2 CPU; which
-# replicas of the Deployment shop/web find no place after 30 s.
+# One CPU, while three replicas of 4 CPU are on their way; a set of one replica of 1 CPU and three of 2 CPU;
+# how many replicas of the Deployment shop/web find no place after 30 s.
 ASSUMED: Final = (
     "0a026d31120c2a0a0a0363707512030a01311a270a0473686f70121f0a01771218120a0a0363707512030a0134220a0a0363707512"
     "030a01341803"

@@ -1,5 +1,7 @@
 """Karmada's requests, by bytes that protobuf's own library wrote, and what is none of them."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,7 +82,7 @@ def test_reads_a_quantity(text: str, amount: int) -> None:
 )
 def test_refuses_a_workload_that_there_cannot_be(raw: bytes) -> None:
     """Another kind, or a name that no object has."""
-    with pytest.raises(WireError, match="known here|object can have"):
+    with pytest.raises(WireError, match=r"known here|object can have"):
         messages.unschedulable(raw)
 
 
@@ -114,9 +116,7 @@ def test_takes_any_bytes(read: object, data: st.DataObject) -> None:
     for at in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=3)):
         raw[at] = data.draw(st.integers(0, 255))
     assert callable(read)
-    try:
+    asked = None
+    with suppress(WireError):
         asked = read(bytes(raw[: data.draw(st.integers(0, len(raw)))]))
-    except WireError as error:
-        assert str(error)
-    else:
-        assert isinstance(asked, messages.RoomRequest | messages.UnschedulableRequest)
+    assert asked is None or len(asked.cluster.encode()) < len(raw)
