@@ -89,14 +89,14 @@ class Following:
 
 
 async def _serve(settings: Settings) -> None:
-    serving = asyncio.create_task(_follow(settings))
+    serving = asyncio.create_task(follow(settings))
     for sign in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sign, serving.cancel)
     with suppress(asyncio.CancelledError):
         await serving
 
 
-async def _follow(settings: Settings) -> None:
+async def follow(settings: Settings) -> None:
     """Fill the caches, then answer until cancelled, or until a part ends with a fault."""
     from splitter.estimator.server import serve  # noqa: PLC0415 - an extra
 

@@ -94,10 +94,7 @@ class Estimator:
         if why := self._unknown():
             raise RefusedError(Status.UNAVAILABLE, why)
         now = datetime.now(UTC)
-        if isinstance(asked, RoomRequest):
-            number = self._fits(asked, now)
-        else:
-            number = self._unschedulable(asked, now)
+        number = self._fits(asked, now) if isinstance(asked, RoomRequest) else self._without_place(asked, now)
         return number_field(1, min(number, _MOST_REPLICAS))
 
     def _fits(self, asked: RoomRequest, now: datetime) -> int:
@@ -134,7 +131,7 @@ class Estimator:
             admitting.place(Replica.of(anywhere), pods)
         return admitting
 
-    def _unschedulable(self, asked: UnschedulableRequest, now: datetime) -> int:
+    def _without_place(self, asked: UnschedulableRequest, now: datetime) -> int:
         key, cache = asked.key, self._cache
         found = cache.twins.find("source", key)
         twins, owners = {twin.pool: twin for twin in found}, frozenset(self._owners(key, found))
