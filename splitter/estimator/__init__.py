@@ -29,6 +29,8 @@ from splitter.settings import Settings
 
 logger = logging.getLogger("splitter.estimator")
 
+# What only the controller asks about. A member without splitter's CRDs is answered for, too.
+_UNUSED: Final = frozenset({"namespaces", "placements", "poddisruptionbudgets", "splits"})
 _LOOK_S: Final = 1.0
 _SYNC_S: Final = 120.0
 _PATIENCE_S: Final = 20.0
@@ -56,7 +58,8 @@ class Following:
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self.cache = cache_of(settings, self._changed)
-        self.reflectors = self.cache.reflectors(client, settings.watch_namespaces)
+        every = self.cache.reflectors(client, settings.watch_namespaces)
+        self.reflectors = [one for one in every if one.path.plural not in _UNUSED]
         self._views = Views(self.reflectors)
         presets = node_presets_of(settings)
         tolerations = pod_request({"tolerations": list(presets.spot_tolerations)}).tolerations

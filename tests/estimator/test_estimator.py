@@ -4,19 +4,34 @@ import asyncio
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import yaml
 
 from estimator.member import with_nodes
 from estimator.requests import max_replicas
 from leaping import passing
+from rbac import rules
 from splitter import estimator
+from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
 from splitter.estimator.answers import Estimator
 from splitter.exits import MendableError
 from splitter.settings import Settings
+from splitter.settings.loading import load_settings
 from world.api import Api
 from world.cluster import Cluster
+
+MANIFEST = "karmada/estimator.yaml"
+_VERBS = {"GET": "list", "WATCH": "watch"}
+
+
+def one(file: str, kind: str) -> dict[str, Any]:
+    """Return the only object of a kind in a manifest."""
+    text = bundled_path(f"manifests/{file}").read_text(encoding="utf-8")
+    [found] = [raw for raw in yaml.safe_load_all(text) if raw["kind"] == kind]
+    return dict(found)
 
 
 class Serving(ModuleType):
@@ -103,3 +118,35 @@ async def test_says_what_it_may_not_list(serving: Serving, cluster: Cluster) -> 
     with pytest.raises(SplitterError, match="rights of the estimator"):
         await estimator.follow(Settings(estimator_cluster="m1", kubeconfig=Path("there")))
     assert serving.serves == []
+
+
+async def test_has_the_rights_that_it_uses_and_no_other(serving: Serving, cluster: Cluster) -> None:
+    """What it asks of an API server, with the settings of its manifest, is what the manifest lets it ask."""
+    container = one(MANIFEST, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    variables = {entry["name"]: entry["value"] for entry in container["env"]}
+    settings = load_settings(environment={**variables, "SPLITTER_KUBECONFIG": "there"})
+    process = asyncio.create_task(estimator.follow(settings))
+    async with asyncio.timeout(60):
+        while not serving.serves:
+            await passing(0.1)
+    process.cancel()
+    await asyncio.wait((process,))
+    assert serving.serves[0][2:] == (Path("/etc/splitter-tls"), Path("/etc/splitter-tls/ca.crt"))
+    asked = {
+        (_VERBS[verb], path.partition("&")[0].rpartition("/")[2])
+        for _, verb, path in cluster.api.asked
+        if path != "/version"
+    }
+    given = {(verb, name) for rule in rules(MANIFEST) for name in rule.resources for verb in rule.verbs}
+    assert asked | {("watch", "nodeclaims")} == given, "Karpenter is not installed in this member"
+
+
+def test_is_reached_where_it_listens() -> None:
+    """Service, container and settings name one port, and the Service selects the pods."""
+    deployment, service = one(MANIFEST, "Deployment")["spec"], one(MANIFEST, "Service")["spec"]
+    [container], [port] = deployment["template"]["spec"]["containers"], service["ports"]
+    assert container["ports"] == [{"name": port["targetPort"], "containerPort": Settings().estimator_port}]
+    labels = deployment["template"]["metadata"]["labels"]
+    assert port["port"] == Settings().estimator_port
+    assert service["selector"] == deployment["selector"]["matchLabels"] == labels
+    assert container["args"][0] == "estimator"
