@@ -1,7 +1,7 @@
 """Answers Karmada's three questions from the caches: bytes in, bytes out. It writes nothing.
 
 `server` calls `answer` for each request, `Following` calls `look` each second. What cannot be answered is
-refused with a gRPC status; Karmada then goes on by its own counts.
+refused with a gRPC status; Karmada then goes on by its own counts (K8).
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ from splitter.core.model import NodeStatus, PodView, Pool, seconds_between
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import PodRequest, Toleration
 from splitter.estimator import messages
+from splitter.estimator.headroom import ANYWHERE, Headroom, Replica, count_sets
 from splitter.estimator.messages import Component, RoomRequest, UnschedulableRequest
-from splitter.estimator.room import ANYWHERE, Replica, Rooms, count_sets
 from splitter.estimator.shortages import Shortages
 from splitter.estimator.wire import WireError, number_field
 from splitter.kube.cache import Cache
@@ -28,6 +28,8 @@ MAX_BYTES: Final = 256 * 1024
 _MOST_REPLICAS: Final = 2**31 - 1
 # 0.3 s for what a request may ask; a twin of the default templates has 69 requirements.
 _MOST_COMPARED: Final = 1_000_000
+# Kinds of waiting pods, by what they request: anybody may create pods.
+_MOST_WAITING: Final = 100
 
 
 @unique
@@ -100,25 +102,24 @@ class Estimator:
     def _fits(self, asked: RoomRequest, now: datetime) -> int:
         components = [(self._replica(one), one.replicas) for one in asked.components]
         assumed = [(self._replica(one), one.replicas) for one in asked.assumed]
-        rooms = Rooms(self._cache.headroom(now))
-        if len(rooms) * sum(one.comparisons for one, _ in (*components, *assumed)) > _MOST_COMPARED:
-            raise RefusedError(
-                Status.RESOURCE_EXHAUSTED, "it asks for more than can be compared with all nodes"
-            )
+        headroom = Headroom(self._cache.headroom(now))
+        _must_be_quick(headroom, [one for one, _ in (*components, *assumed)])
         for replica, replicas in assumed:
-            rooms.place(replica, replicas)
-        return count_sets(self._free(rooms, [replica for replica, _ in components]), components)
+            headroom.place(replica, replicas)
+        return count_sets(self._free(headroom, [replica for replica, _ in components]), components)
 
     def _replica(self, one: Component) -> Replica:
         return Replica.of(one.pod, self._spot_tolerations)
 
-    def _free(self, rooms: Rooms, replicas: Sequence[Replica], own: frozenset[str] = frozenset()) -> Rooms:
+    def _free(
+        self, headroom: Headroom, replicas: Sequence[Replica], own: frozenset[str] = frozenset()
+    ) -> Headroom:
         """Return the nodes that admit them, without the room of pods that the scheduler has still to look at.
 
         Where those will go is not known, so all of them are taken to go there. What the scheduler has refused
-        takes no room. `own`: the UIDs of owners of pods that are among the replicas that are counted.
+        takes no room (K2). `own`: the UIDs of owners of pods that are among the replicas that are counted.
         """
-        admitting = rooms.admitting(replicas)
+        admitting = headroom.admitting(replicas)
         waiting = Counter(
             pod.requests
             for pod in self._cache.pods.values()
@@ -126,15 +127,15 @@ class Estimator:
             and pod.unschedulable_since is None
             and not (pod.finished or pod.terminating or pod.owner_uid in own)
         )
-        for requests, pods in waiting.items():
+        for requests, pods in waiting.most_common(_MOST_WAITING):
             anywhere = PodRequest(dict(requests), tolerations=(ANYWHERE,))
             admitting.place(Replica.of(anywhere), pods)
         return admitting
 
     def _without_place(self, asked: UnschedulableRequest, now: datetime) -> int:
         key, cache = asked.key, self._cache
-        found = cache.twins.find("source", key)
-        twins, owners = {twin.pool: twin for twin in found}, frozenset(self._owners(key, found))
+        held = cache.twins.find("source", key)
+        twins, owners = {twin.pool: twin for twin in held}, frozenset(self._owners(key, held))
         source = cache.sources.one("key", key)
         if source is None and not owners:
             raise RefusedError(Status.NOT_FOUND, f"there is no {key.kind} {key.namespace}/{key.name}")
@@ -146,9 +147,12 @@ class Estimator:
         lasting = self._shortages.lasting(key, asked.threshold_s, now)
         if lasting >= missing or not any(map(is_announced, self._pods(key, now))):
             return lasting
+        # K5: what finds a node in a moment is not moved away.
         replica = Replica(twins[Pool.ON_DEMAND].request, twins[Pool.SPOT].request)
-        room = self._free(Rooms(cache.headroom(now)), [replica], owners).count(replica)
-        return max(lasting, missing - room)
+        headroom = Headroom(cache.headroom(now))
+        _must_be_quick(headroom, [replica])
+        free = self._free(headroom, [replica], owners).count(replica)
+        return max(lasting, missing - free)
 
     def _missing(self, key: Key, now: datetime) -> int:
         """Return how many replicas of a split workload have no future: N without those that have a place."""
@@ -158,7 +162,7 @@ class Estimator:
         return max(0, source.view.replicas - sum(map(has_place, self._pods(key, now))))
 
     def _refused_for(self, owners: frozenset[str], asked: UnschedulableRequest, now: datetime) -> int:
-        """Count as Karmada does: of a workload without twins, the pods that were refused for so long."""
+        """Count as Karmada does (K7): of a workload without twins, the pods that were refused so long."""
         waits = (
             pod.unschedulable_since
             for pod in self._records(asked.key, owners)
@@ -188,13 +192,19 @@ class Estimator:
         return (one.uid for one in (*twins, *self._cache.sources.find("key", key)))
 
 
+def _must_be_quick(headroom: Headroom, replicas: Sequence[Replica]) -> None:
+    """Raise RefusedError for what would keep the process from all other questions."""
+    if len(headroom) * sum(one.comparisons for one in replicas) > _MOST_COMPARED:
+        raise RefusedError(Status.RESOURCE_EXHAUSTED, "it asks for more than can be compared with all nodes")
+
+
 def is_announced(pod: PodView) -> bool:
     """Whether its node goes by a notice. One that is only cordoned, or that its owner replaces, has none."""
     return pod.node_status is NodeStatus.DOOMED and pod.notice_s is not None
 
 
 def has_place(pod: PodView) -> bool:
-    """Whether a replica has a future here: it has a node, and nothing says that it loses it."""
+    """Whether a replica has a future here (K4): it has a node, and nothing says that it loses it."""
     bound = pod.node_status not in {NodeStatus.UNBOUND, NodeStatus.LOST}
     return pod.counts and bound and not is_announced(pod)
 

@@ -160,7 +160,7 @@ def _toleration(raw: bytes) -> dict[str, str]:
     return {name: text for number, name in _TOLERATION.items() if (text := toleration.text(number))}
 
 
-def _few(found: list[_T], most: int, what: str) -> tuple[_T, ...]:
-    if len(found) > most:
-        raise WireError(f"it names {len(found)} {what}; at most {most} are read")
-    return tuple(found)
+def _few(named: list[_T], most: int, what: str) -> tuple[_T, ...]:
+    if len(named) > most:
+        raise WireError(f"it names {len(named)} {what}; at most {most} are read")
+    return tuple(named)

@@ -1,7 +1,7 @@
 """Remembers since when how many replicas of a workload have had no place; pure.
 
 Karmada asks every few seconds, and only while it believes that replicas are missing. So what lasts cannot be
-counted from its questions: `answers` notes each change of the caches.
+counted from its questions: `answers` notes each change of the caches (K6).
 """
 
 from collections.abc import Hashable

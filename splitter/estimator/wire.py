@@ -80,6 +80,8 @@ def _fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
     while at < len(raw):
         tag, at = _read_varint(raw, at)
         number, kind = tag >> 3, tag & 7
+        if not number:
+            raise WireError("there is no field 0")
         if kind == _VARINT:
             value, at = _read_varint(raw, at)
             yield number, value

@@ -115,11 +115,11 @@ class TestUnschedulable:
             assert asked(UNSCHEDULABLE, never) == 0
             announce(cluster)
             await passing(0.1)
-            told = []
+            answers = []
             for _ in range(20):
-                told.append(asked(UNSCHEDULABLE, never))
+                answers.append(asked(UNSCHEDULABLE, never))
                 await passing(1.0)
-            assert set(told) == {8}
+            assert set(answers) == {8}
             assert asked(MAX, ONE_CPU) == 0
             for number in range(2):
                 cluster.vanish(f"spot-{number}")

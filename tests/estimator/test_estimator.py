@@ -30,8 +30,8 @@ _VERBS = {"GET": "list", "WATCH": "watch"}
 def one(file: str, kind: str) -> dict[str, Any]:
     """Return the only object of a kind in a manifest."""
     text = bundled_path(f"manifests/{file}").read_text(encoding="utf-8")
-    [found] = [raw for raw in yaml.safe_load_all(text) if raw["kind"] == kind]
-    return dict(found)
+    [collected] = [raw for raw in yaml.safe_load_all(text) if raw["kind"] == kind]
+    return dict(collected)
 
 
 class Serving(ModuleType):

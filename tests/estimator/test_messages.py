@@ -109,7 +109,7 @@ def test_refuses_what_has_no_meaning() -> None:
 
 @pytest.mark.parametrize("read", [messages.max_replicas, messages.max_component_sets, messages.unschedulable])
 @given(data=st.data())
-def test_takes_any_bytes(read: object, data: st.DataObject) -> None:
+def test_any_bytes_are_a_request_or_none(read: object, data: st.DataObject) -> None:
     """Whatever is sent, it is a request or a WireError: recorded ones that are cut, changed, or noise."""
     recorded = [requests.IN_1_18, requests.ASSUMED, requests.SETS, requests.UNSCHEDULABLE]
     raw = bytearray.fromhex(data.draw(st.sampled_from(recorded)))

@@ -36,6 +36,7 @@ def test_reads_signed_numbers() -> None:
         (b"\x0a\x05abcd", "longer than the message"),
         (b"\x0a" + b"\xff" * 9 + b"\x01", "longer than the message"),
         (b"\x0d\x00", "longer than the message"),
+        (b"\x00\x00", "field 0"),
         (b"\x0b", "wire type 3"),
         (b"\x0f", "wire type 7"),
     ],
@@ -64,9 +65,9 @@ def test_reads_what_it_writes(value: int) -> None:
 
 
 @given(st.binary(max_size=64) | st.integers(0, 400).map(lambda cut: bytes.fromhex(IN_1_18)[:cut]))
-def test_takes_any_bytes(raw: bytes) -> None:
+def test_any_bytes_are_a_message_or_none(raw: bytes) -> None:
     """They are a message, or a WireError tells why not; a message with a cut field behind it is none."""
     with suppress(WireError):
         Message(raw)
-    with pytest.raises(WireError):
-        Message(raw + b"\x0a\x05a")
+        with pytest.raises(WireError):
+            Message(raw + b"\x0a\x05a")

@@ -2,7 +2,7 @@
 
 A replica of a split workload becomes one of either twin, so a spot node is asked with the spot twin's
 tolerations and any other node with the on-demand twin's. A node that is announced to go, or hinted at, has no
-room. Like `core.nodes.fit`, it knows nothing of anti-affinity, spread and volumes.
+room (K1). Like `core.nodes.fit`, it knows nothing of anti-affinity, spread and volumes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Replica:
         return max(one.requirements + len(one.requests) for one in (self.on_demand, self.spot))
 
 
-class Rooms:
+class Headroom:
     """What the healthy nodes have left; what is placed there is taken."""
 
     def __init__(self, nodes: Iterable[NodeHeadroom]) -> None:
@@ -48,9 +48,9 @@ class Rooms:
         """Return how many nodes there are."""
         return len(self._left)
 
-    def admitting(self, replicas: Sequence[Replica]) -> "Rooms":
-        """Return the rooms of those nodes that admit one of these replicas, to be taken for themselves."""
-        return Rooms(
+    def admitting(self, replicas: Sequence[Replica]) -> "Headroom":
+        """Return the headroom of those nodes that admit one of these replicas, to be taken for themselves."""
+        return Headroom(
             one
             for one in self._left
             if any(may_run_on(replica.on(one.node), one.node) for replica in replicas)
@@ -77,21 +77,20 @@ class Rooms:
         return count_headroom_on(pod, one) if may_run_on(pod, one.node) else 0
 
 
-def count_sets(rooms: Rooms, components: Sequence[tuple[Replica, int]]) -> int:
+def count_sets(headroom: Headroom, components: Sequence[tuple[Replica, int]]) -> int:
     """Return how many sets of all these components fit, each with so many replicas.
 
-    Several compete for the same nodes, so the number is found by trying: first the components that the fewest
-    nodes have room for.
+    Several compete for the same nodes, so the number is found by trying (K3), with the scarcest first.
     """
     asked = [(replica, replicas) for replica, replicas in components if replicas > 0]
     by_scarcity = sorted(
-        (rooms.count(replica) // replicas, at) for at, (replica, replicas) in enumerate(asked)
+        (headroom.count(replica) // replicas, at) for at, (replica, replicas) in enumerate(asked)
     )
     if not asked or len(asked) == 1:
         return by_scarcity[0][0] if asked else 0
 
     def fit(sets: int) -> bool:
-        tried = rooms.admitting([replica for replica, _ in asked])
+        tried = headroom.admitting([replica for replica, _ in asked])
         wanted = [(asked[at][0], asked[at][1] * sets) for _, at in by_scarcity]
         return all(tried.place(replica, replicas) == replicas for replica, replicas in wanted)
 
