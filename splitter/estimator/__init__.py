@@ -58,7 +58,8 @@ class Following:
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self.cache = cache_of(settings, self._changed)
-        every = self.cache.reflectors(client, settings.watch_namespaces)
+        # Of all namespaces, whichever the controller watches: every pod takes room.
+        every = self.cache.reflectors(client, ())
         self.reflectors = [one for one in every if one.path.plural not in _UNUSED]
         self._views = Views(self.reflectors)
         presets = node_presets_of(settings)

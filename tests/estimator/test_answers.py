@@ -9,11 +9,12 @@ import pytest
 from estimator import requests
 from estimator.member import NOTICE, TAINT, Asked, add_spot, estimating, with_nodes, workload
 from estimator.requests import field
+from lab.fixtures.database import BY_TWINS, manifest
 from leaping import passing
 from splitter.estimator.answers import MAX_BYTES, RefusedError, Status
 from splitter.estimator.wire import number_field
-from world.cluster import Cluster
-from world.kinds import DEPLOYMENTS, NODES, PODS, SPLITS, Raw, Ref
+from world.cluster import POOL, Cluster
+from world.kinds import DEPLOYMENTS, NODES, PODS, SPLITS, STATEFUL_SETS, Raw, Ref
 from world.process import splitting
 from world.workloads import WEB, changed, until
 
@@ -159,6 +160,24 @@ class TestUnschedulable:
                 changed(cluster, Ref(NODES, "", f"spot-{number}"), cordon)
             await passing(60.0)
             assert asked(UNSCHEDULABLE, requests.unschedulable(threshold_s=0)) == 0
+
+    async def test_of_a_statefulset(self) -> None:
+        """Its twins own their pods themselves: two of five are announced, and on-demand is full."""
+        cluster = Cluster(1)
+        cluster.add_node("on-demand-0", {POOL: "on-demand"}, pods=3)
+        cluster.add_node("spot-0", {POOL: "spot"}, [TAINT])
+        database = manifest(5, annotations=BY_TWINS, ready_after="1s")
+        database["metadata"]["labels"]["splitter.io/split"] = "enabled"
+        async with cluster.running(), splitting(cluster), estimating(cluster) as asked:
+            cluster.objects.create(STATEFUL_SETS, "shop", database, "user")
+            await until(
+                lambda: len(cluster.ready()) == 5 and len(cluster.objects.all(STATEFUL_SETS)) == 3, 600.0
+            )
+            await passing(60.0)
+            never = requests.unschedulable("db", "StatefulSet", NEVER_S)
+            assert asked(UNSCHEDULABLE, never) == 0
+            cluster.taint("spot-0", [TAINT, NOTICE])
+            await until(lambda: asked(UNSCHEDULABLE, never) == 2, 5.0)
 
     async def test_counts_as_karmada_does_without_twins(self) -> None:
         """The pods of a Deployment that is not split, once the scheduler has refused them for so long."""

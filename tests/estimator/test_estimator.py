@@ -98,7 +98,8 @@ def test_needs_the_name_of_its_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_answers_when_its_caches_are_full(serving: Serving, cluster: Cluster) -> None:
     """It reads, and writes nothing. When it is told to go, the server stops."""
-    settings = Settings(estimator_cluster="m1", listen_address="::", kubeconfig=Path("there"))
+    named = {"estimator_cluster": "m1", "listen_address": "::", "watch_namespaces": ("shop",)}
+    settings = Settings.model_validate({**named, "kubeconfig": "there"})
     process = asyncio.create_task(estimator.follow(settings))
     async with asyncio.timeout(60):
         while not serving.serves:
@@ -110,6 +111,9 @@ async def test_answers_when_its_caches_are_full(serving: Serving, cluster: Clust
     await asyncio.wait((process,))
     assert serving.stopped == [2.0]
     assert set(cluster.api.rates(0)) == {"GET", "WATCH"}
+    assert not [path for _, _, path in cluster.api.asked if "/shop/" in path], (
+        "pods of all namespaces take room"
+    )
 
 
 async def test_says_what_it_may_not_list(serving: Serving, cluster: Cluster) -> None:
