@@ -28,7 +28,7 @@ MAX_BYTES: Final = 256 * 1024
 _MOST_REPLICAS: Final = 2**31 - 1
 # 0.3 s for what a request may ask; a twin of the default templates has 69 requirements.
 _MOST_COMPARED: Final = 1_000_000
-# Kinds of waiting pods, by what they request: anybody may create pods.
+# Kinds of waiting pods, by what they request: a tenant may create any number.
 _MOST_WAITING: Final = 100
 
 

@@ -212,7 +212,7 @@ class Settings(BaseModel):
         default=10352, ge=1, le=65535, description="Its gRPC port, for Karmada's scheduler and descheduler."
     )
     estimator_tls: Path | None = Field(
-        default=None, description="Folder with its tls.crt and tls.key, read anew on change; unset: no TLS."
+        default=None, description="Folder with its tls.crt and tls.key, read again on change; unset: no TLS."
     )
     estimator_client_ca: Path | None = Field(
         default=None, description="File with an authority: it answers clients with its certificate only."

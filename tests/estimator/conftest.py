@@ -16,6 +16,6 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 @pytest.fixture
 async def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have whoever asks for the time be told the loop's."""
+    """Have the loop tell the time to all parts of splitter that ask."""
     clock.seconds_of_the_loop(monkeypatch)
     clock.instants_of_the_loop(monkeypatch)

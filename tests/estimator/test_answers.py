@@ -46,7 +46,7 @@ def announce(cluster: Cluster) -> None:
 
 
 def create_pod(cluster: Cluster, name: str, cpu: str) -> None:
-    """Create a pod of nobody's."""
+    """Create a pod without an owner."""
     container = {"name": "one", "image": "one:1", "resources": {"requests": {"cpu": cpu}}}
     cluster.objects.create(PODS, "shop", {"metadata": {"name": name}, "spec": {"containers": [container]}})
 

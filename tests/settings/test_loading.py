@@ -103,7 +103,7 @@ class TestRelief:
 class TestClientCertificates:
     @pytest.mark.parametrize("of", ["metrics", "estimator"])
     def test_need_a_certificate_of_the_server(self, of: str) -> None:
-        """An authority for clients without TLS would look as if it kept somebody out."""
+        """An authority for clients without TLS would only look like a lock."""
         said = message(**{f"{of}_client_ca".upper(): "/ca.crt"})
         assert f"Write {of}_tls too" in said
 
