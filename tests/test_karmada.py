@@ -69,7 +69,7 @@ class TestRetention:
 
     @_KINDS
     def test_keeps_nothing_of_what_is_not_split(self, kind: str) -> None:
-        """Neither a pause, nor a count that somebody has changed in the member."""
+        """Not a pause, and not a count that was changed in the member."""
         desired = workload(kind, status=None)
         assert retained(desired, workload(kind, {"paused": True, "replicas": 2})) == desired
 

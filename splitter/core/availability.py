@@ -37,7 +37,7 @@ def _is_asked(this: PlanInput) -> bool:
 
 
 def _is_unsure(twin: TwinView) -> bool:
-    """Whether nothing says which template its pods have: its controller has not seen the last write."""
+    """Whether the template of its pods is unknown, because its controller has not seen the last write."""
     return twin.first_ordinal is not None and not twin.observed
 
 
@@ -52,7 +52,7 @@ def _condition(this: PlanInput, plan: Plan) -> Condition:
     updated = max(0, min(new, n - (len(pods) - new)))
     ready = min(n, sum(pod.available for pod in pods))
     available = min(n, sum(pod.ready_since is not None and pod.node_status in _UP for pod in pods))
-    # Of twins that do not render nothing says whether they are what the source asks for.
+    # If the twins cannot be rendered, it is unknown whether they are what the source asks for.
     generation = this.source.generation if isinstance(this.rendered, Mapping) else 0
     counts = f"replicas={n} updated={updated} ready={ready} available={available} generation={generation}"
     cause = plan.troubles[0] if plan.troubles else plan.verdict

@@ -1,8 +1,8 @@
 """An API server that has what it is given, takes writes, and remembers what it was asked, by whose right.
 
-What is allowed is read from rbac.yaml and source-status.yaml of manifests: of the attacker's namespace what
-it may do in each, of the whole cluster what a reconcile looks at. Bodies are looked at too: what is written
-names no namespace and no owner of anybody else's.
+What is allowed is read from manifests, rbac.yaml and source-status.yaml: of the attacker's namespace what
+splitter may do in each, of the whole cluster what a reconcile looks at. Bodies are looked at too: what is
+written names no namespace and no owner of anybody else's.
 """
 
 import asyncio
