@@ -71,7 +71,7 @@ $(READY): $(LOCKED) pyproject.toml
 
 .PHONY: lock
 lock: $(READY) ## Pin the dependencies of pyproject.toml again (PACKAGES="a b": only upgrade these; ALL=1: all)
-	$(BIN)/uv pip compile --quiet pyproject.toml --group dev $(LOCK_FLAGS) $(LOCK_UPGRADE) --output-file requirements-dev.lock
+	$(BIN)/uv pip compile --quiet pyproject.toml --extra karmada --group dev $(LOCK_FLAGS) $(LOCK_UPGRADE) --output-file requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --group controller $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements.lock
 	$(BIN)/uv pip compile --quiet --group build $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements-build.lock
 

@@ -86,6 +86,7 @@ def rules_of(settings: Settings) -> Rules:
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
         max_concurrent_moves=settings.max_concurrent_moves,
         look_again_s=settings.look_again_s,
+        available_condition=settings.available_condition,
         relief=ReliefTuning(
             stale_s=max(_STALE_S, 3 * settings.relief_interval_s),
             cycle_s=settings.relief_cycle_s,

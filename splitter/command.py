@@ -1,8 +1,8 @@
-"""The command `splitter`: runs the controller, and passes every other verb to the kubectl plugin.
+"""The command `splitter`: runs the controller, and passes most other verbs to the kubectl plugin.
 
-`run` is read here with argparse, so that the controller's process loads nothing that only a person needs. The
-plugin (`splitter.plugin`) is imported by its name, here and nowhere else. The image has no plugin; the Job of
-`helm uninstall` runs the one other verb that is left there, `uninstall`.
+`run` and `estimator` are read here with argparse, so that a process in a cluster loads nothing that only a
+person needs. The plugin (`splitter.plugin`) is imported by its name, here and nowhere else. The image has no
+plugin; the Job of `helm uninstall` runs the one other verb that is left there, `uninstall`.
 """
 
 import argparse
@@ -20,6 +20,7 @@ _WITHOUT_PLUGIN: Final = frozenset({"splitter.plugin", PLUGIN, "typer"})  # one 
 _SUMMARY: Final = "Run workloads mostly on spot nodes, and keep the service up when they vanish."
 _ALONE: Final = {  # what needs no plugin
     "run": "Run the controller until SIGTERM or Ctrl-C.",
+    "estimator": "Tell Karmada how many replicas fit here, until SIGTERM or Ctrl-C.",
     "uninstall": "Give every workload back, and wait for it.",
 }
 
@@ -32,7 +33,7 @@ def main() -> None:
     with failures_as_sentences():
         if words == ["--version"]:
             sys.stdout.write(f"{__version__}\n")
-        elif words[:1] == ["run"]:
+        elif words[:1] in (["run"], ["estimator"]):
             _alone(program, words)
         elif (plugin := _plugin()) is not None:
             plugin.main(program)
@@ -57,7 +58,7 @@ def _without_plugin(program: str, words: list[str]) -> None:
     if words and not words[0].startswith("-"):
         raise MendableError(
             f"`{words[0]}` needs the kubectl plugin, which is not installed here (the image has only"
-            f" {' and '.join(_ALONE)}); install splitter with pip where your kubeconfig is, and run it there"
+            f" {', '.join(_ALONE)}); install splitter with pip where your kubeconfig is, and run it there"
         )
     parser = argparse.ArgumentParser(
         prog=program,
@@ -77,11 +78,12 @@ def _without_plugin(program: str, words: list[str]) -> None:
 
 
 def _alone(program: str, words: list[str]) -> NoReturn:
-    """Run `run` or `uninstall` with nothing of the plugin, and exit."""
+    """Run what needs no plugin, with nothing of it, and exit."""
     verb, *options = words
     parser = argparse.ArgumentParser(prog=f"{program} {verb}", description=_ALONE[verb], allow_abbrev=False)
     try:
-        raise SystemExit(_run(parser, options) if verb == "run" else _uninstall(parser, options))
+        runs = {"run": _run, "estimator": _estimator, "uninstall": _uninstall}
+        raise SystemExit(runs[verb](parser, options))
     except KeyboardInterrupt:
         # Before the controller's own handler of SIGINT is there.
         sys.stderr.write("\nAborted!\n")
@@ -89,17 +91,30 @@ def _alone(program: str, words: list[str]) -> NoReturn:
 
 
 def _run(parser: argparse.ArgumentParser, options: list[str]) -> Exit:
+    settings = _settings(parser, options)
+    from splitter.run import run
+
+    run(settings)
+    return Exit.DONE
+
+
+def _estimator(parser: argparse.ArgumentParser, options: list[str]) -> Exit:
+    settings = _settings(parser, options)
+    from splitter.estimator import run
+
+    run(settings)
+    return Exit.DONE
+
+
+def _settings(parser: argparse.ArgumentParser, options: list[str]) -> Path | None:
     parser.add_argument(
         "--settings",
         type=Path,
         metavar="<path>",
         help="A YAML file of settings. SPLITTER_... environment variables override it.",
     )
-    given = parser.parse_args(options)
-    from splitter.run import run
-
-    run(given.settings)
-    return Exit.DONE
+    named: Path | None = parser.parse_args(options).settings
+    return named
 
 
 def _uninstall(parser: argparse.ArgumentParser, options: list[str]) -> Exit:

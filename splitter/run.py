@@ -17,16 +17,22 @@ def run(settings: Path | None) -> None:
     """Run the controller until SIGTERM or Ctrl-C, with this file of settings or none."""
     from splitter import operator
 
-    loaded = load_settings(settings)
-    if loaded.kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
-        loaded = loaded.model_copy(update={"kubeconfig": Path(named)})
-    _log(loaded)
+    loaded = configured(settings)
     try:
         import uvloop
     except ImportError:
         asyncio.run(operator.run(loaded))
     else:
         uvloop.run(operator.run(loaded))
+
+
+def configured(settings: Path | None) -> Settings:
+    """Load the settings of a process in the cluster, and write its log as they say."""
+    loaded = load_settings(settings)
+    if loaded.kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
+        loaded = loaded.model_copy(update={"kubeconfig": Path(named)})
+    _log(loaded)
+    return loaded
 
 
 def _log(settings: Settings) -> None:

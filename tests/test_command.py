@@ -66,10 +66,11 @@ def words_of(text: str) -> str:
 
 
 class TestRun:
-    def test_loads_nothing_that_only_a_person_needs(self) -> None:
-        """Its help is there without the plugin, typer and the packages of the controller itself."""
+    @pytest.mark.parametrize("verb", ["run", "estimator"])
+    def test_loads_nothing_that_only_a_person_needs(self, verb: str) -> None:
+        """Its help is there without the plugin, typer and the packages of the process itself."""
         ran = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "splitter", "run", "--help"],
+            [sys.executable, "-X", "importtime", "-m", "splitter", verb, "--help"],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
@@ -78,7 +79,10 @@ class TestRun:
         )
         imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
         assert "splitter.command" in imported
-        assert imported & {"typer", "click", "rich", "jinja2", "pydantic", "kopf", "splitter.plugin"} == set()
+        assert (
+            imported & {"typer", "click", "rich", "jinja2", "pydantic", "kopf", "grpc", "splitter.plugin"}
+            == set()
+        )
 
     def test_is_named_as_it_was_called(self, splitter: Command) -> None:
         """By kubectl too."""
@@ -91,6 +95,14 @@ class TestRun:
         ended = splitter("run", *words)
         assert (ended.code, ended.out) == (Exit.USAGE, "")
         assert "splitter run" in ended.err
+
+    def test_of_the_estimator(self, splitter: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With the settings that are named, in the image too."""
+        named: list[Path | None] = []
+        monkeypatch.setattr("splitter.estimator.run", named.append)
+        assert splitter("estimator", "--settings", "settings.yaml").code == Exit.DONE
+        assert splitter.without()("estimator").code == Exit.DONE
+        assert named == [Path("settings.yaml"), None]
 
     def test_ends_with_a_sentence_when_interrupted_early(
         self, splitter: Command, monkeypatch: pytest.MonkeyPatch
@@ -128,8 +140,9 @@ class TestWithoutThePlugin:
         assert ended == Ended(
             Exit.MENDABLE,
             "",
-            "splitter: `status` needs the kubectl plugin, which is not installed here (the image has only run"
-            " and uninstall); install splitter with pip where your kubeconfig is, and run it there\n",
+            "splitter: `status` needs the kubectl plugin, which is not installed here (the image has only"
+            " run, estimator, uninstall); install splitter with pip where your kubeconfig is, and run it"
+            " there\n",
         )
 
     def test_a_bug_in_the_plugin_is_no_missing_plugin(self, splitter: Command) -> None:

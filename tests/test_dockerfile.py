@@ -229,6 +229,7 @@ class TestSteps:
                 r"\S*\d+\.\d+\.\d+\n", run([str(image / "bin" / name), "--version"], tmp_path)
             )
         assert "Run the controller" in run([str(image / "bin/splitter"), "run", "--help"], tmp_path)
+        assert not run([str(image / "bin/python"), "-c", "import splitter.estimator.server"], tmp_path)
 
     def test_its_files_travel_with_it(self, image: Path, tmp_path: Path) -> None:
         """Templates are found (twins are rendered), and so are manifests, chart and examples."""

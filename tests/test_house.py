@@ -319,6 +319,7 @@ class TestMirror:
         "tests/test_cpu.py": "bounds of other tests",
         "tests/test_dockerfile.py": "the image",
         "tests/test_house.py": "the rules of the house",
+        "tests/test_karmada.py": "manifests",
         "tests/test_listening.py": "the server of other tests",
         "tests/test_manifests.py": "manifests",
         "tests/test_planted.py": "what end-to-end tests look for",
@@ -492,10 +493,11 @@ class TestLocks:
         assert self.pins("requirements-build.lock").items() <= tested
 
     def test_the_image_installs_what_the_controller_needs(self) -> None:
-        """The dependencies of splitter with the same bounds, but for those that only the plugin has."""
+        """The dependencies with the same bounds, without what only the plugin has; the estimator's too."""
         content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
         whole, controller = content["project"]["dependencies"], content["dependency-groups"]["controller"]
-        assert controller == [one for one in whole if re.split(r"\W", one)[0] not in {"rich", "typer"}]
+        needed = [one for one in whole if re.split(r"\W", one)[0] not in {"rich", "typer"}]
+        assert controller == [*needed, *content["project"]["optional-dependencies"]["karmada"]]
         assert not {"rich", "typer"} & set(self.pins("requirements.lock"))
 
 

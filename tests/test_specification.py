@@ -11,9 +11,10 @@ PAGES = {
     "R": "docs/design/rebalancing.md",
     "P": "docs/design/placement.md",
     "G": "docs/design/guard.md",
+    "K": "docs/design/estimator.md",
 }
-CITATION = re.compile(r"\b[HRPG][1-9][0-9]?\b")
-RANGE = re.compile(r"\b[HRPG]\d+ to [HRPG]?\d+")
+CITATION = re.compile(r"\b[HRPGK][1-9][0-9]?\b")
+RANGE = re.compile(r"\b[HRPGK]\d+ to [HRPGK]?\d+")
 RULE = re.compile(r"^(?:\*\*([A-Z]\d+)\. |\| ([A-Z]\d+) \|)", re.MULTILINE)
 PAGE = re.compile(r"[\w./-]*\w\.md\b")
 ADR = re.compile(r"(?:\bADRs? |\bdocs/adr/)(\d+)")

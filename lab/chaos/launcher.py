@@ -25,6 +25,7 @@ ASKING = (
     "splitter.reconciler.watchdog",
     "splitter.kube.held_up",
     "splitter.kube.lease",
+    "splitter.estimator.answers",
 )
 
 

@@ -162,6 +162,11 @@ class RetryPods:
 
 
 @dataclass(frozen=True, slots=True)
+class HideAvailable:
+    """Take the condition `splitter.io/Available` off the source; where that may not be done, it stays."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteReplicaSet:
     """Delete a parked ReplicaSet of size 0 that must not come back."""
 
@@ -308,6 +313,7 @@ Action = (
     | Reattach
     | StripOwnershipMark
     | RetryPods
+    | HideAvailable
     | AdoptionAction
     | DeleteReplicaSet
     | ApplyTwin

@@ -12,7 +12,7 @@ from splitter.core.names import Key
 from splitter.core.nodes.pools import PoolFit
 from splitter.core.placeable import EvictionRefusal, OneNodeClaim, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
-from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
+from splitter.core.split_status import UNREPORTED, Condition, RebalanceState, Restart, SplitStatus
 from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 
@@ -292,6 +292,9 @@ class SourceView:
     pod_labels: tuple[str, ...] = ()  # of those that its pod template or its selector names, our own
     selector: str = ""  # of its pods, as text: what an autoscaler of the Split is told
     selector_terms: int = 1  # of the same, with their values
+    by_karmada: bool = False  # Karmada writes it
+    available: Condition | None = None  # what its status says of its replicas, in a condition of ours
+    karmada_generation: str = ""  # of the workload at Karmada's hub; empty: not managed by it
 
 
 @dataclass(frozen=True, slots=True)

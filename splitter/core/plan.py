@@ -18,7 +18,8 @@ from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Tuning
 from splitter.core.relief.model import Tuning as ReliefTuning
-from splitter.core.split_status import RebalanceState, ReliefStatus, SplitStatus, StartTimes
+from splitter.core.split_status import Condition, RebalanceState, ReliefStatus, SplitStatus, StartTimes
+from splitter.core.split_status.moving import FollowedCount
 from splitter.core.split_status.starts import NOTHING_LEARNED
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
@@ -39,6 +40,7 @@ class Rules:
     max_concurrent_moves: int = 10  # 0: no limit
     look_again_s: float = 60.0  # at a refusal that something else than the source mends: no watch tells us
     relief: ReliefTuning = field(default_factory=ReliefTuning)
+    available_condition: bool = False  # of every source, and not only of Karmada's
     reservations: ReservationRules | None = (
         None  # how placeholders are made; None: members are not moved but in emergencies
     )
@@ -80,8 +82,11 @@ class Plan:
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None
-    retries: tuple[do.RetryPods, ...] = ()  # written after all actions; no move, and nothing is said of them
+    # Written after all actions, and not reported: they move nothing.
+    retries: tuple[do.RetryPods | do.HideAvailable, ...] = ()
+    shown: Condition | None = None  # what the source's own status should say of its replicas
     let_go: tuple[do.DeletePlaceholder, ...] = ()  # of relief, and of no use any more: written last, unsaid
+    followed: FollowedCount | None = None  # None: leave what is there
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     untouched: bool = False  # its state is another version's: not even a status is written
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
@@ -192,6 +197,8 @@ def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
 def remembered(plan: Plan, observed: Observation) -> SplitStatus:
     """Return the status with what a reconcile has seen, when what it decided is not written (yet)."""
     before = observed.reported
+    if plan.followed is not None:
+        before = replace(before, followed=plan.followed)
     if plan.rebalance is None:
         return before
     return replace(before, rebalance=plan.rebalance.unwritten(before.rebalance))

@@ -10,6 +10,7 @@ then `report` writes what people see.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from splitter.core import availability
 from splitter.core import labels_annotations as keys
 from splitter.core.actions import Action, EnsureSplit, SetBudget
 from splitter.core.clock import clock
@@ -28,6 +29,7 @@ from splitter.core.labels_annotations.policy import (
     parse_policy,
 )
 from splitter.core.limits import too_large
+from splitter.core.lingering import Lingering, lingering
 from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, SourceView, seconds_between
 from splitter.core.placement import table as placement_table
 from splitter.core.plan import (
@@ -151,7 +153,9 @@ def plan(
         return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
     observed, edited = edited_twins.drifted(unowned.given_up(observed), rendered)
     step = _step_of(observed, source, in_force.policy)
-    this = PlanInput(observed, source, in_force, rendered, rules)
+    asked = PlanInput(observed, source, in_force, rendered, rules)
+    this, moved = lingering(asked, step)
+    observed, source = this.observed, this.source
     placed = placement_table.is_in_place(observed, source, in_force.policy)
     act = placement_table.consider if placed and step is Step.CONSIDER else _STEPS[step]
     large = _too_large(this) if step in {Step.RUN, Step.PLACE} else None
@@ -179,13 +183,24 @@ def plan(
         planned = edited_twins.put_back(observed, planned, edited)
         planned = _requeued_at_signal_end(observed, planned)
     planned = looked_at_again(guarded(this, step, planned), unseen_s(observed))
+    planned = _with_lingering(planned, moved)
     if (
         this.policy.dry_run
         and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}
         and keys.LABEL_SPLIT in source.labels
     ):
-        return _only_reported(this, planned)
-    return retried(observed, planned)
+        return availability.shown(asked, _only_reported(this, planned))
+    # Never above what the source asks for, whatever lingers: Karmada may take the sum for the new count.
+    return availability.shown(asked, retried(observed, planned))
+
+
+def _with_lingering(planned: Plan, moved: Lingering) -> Plan:
+    """Say which replicas stay while Karmada moves them, and look again when they may go (R56)."""
+    planned = looked_at_again(replace(planned, followed=moved.followed), moved.ends_in_s)
+    if moved.note is None:
+        return planned
+    verdict = replace(planned.verdict, message=f"{planned.verdict.message}. {moved.note.message}")
+    return replace(planned, verdict=verdict, advice=(*planned.advice, moved.note))
 
 
 def _with_barriers(this: PlanInput, planned: Plan) -> Plan:

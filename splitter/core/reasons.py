@@ -49,6 +49,7 @@ class Reason(StrEnum):
     ON_DEMAND_SHORT = "OnDemandShort"
     ON_DEMAND_CAPPED = "OnDemandCapped"
     NOTICE_TOO_SHORT = "NoticeTooShort"
+    LINGERING = "Lingering"
     SPOT_UNSEEN = "SpotUnseen"
     SPOT_IMPOSSIBLE = "SpotImpossible"
     CONTROL_PLANE_VIEW = "ControlPlaneView"

@@ -20,9 +20,10 @@ from splitter.core import actions as do
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.split_status import SplitStatus
+from splitter.core.split_status import Condition, SplitStatus
 from splitter.kube import paths, payloads
 from splitter.kube.adoption import LOST_RACE, adopt, expect_paused, patch_pod
+from splitter.kube.availability import Availability
 from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
 from splitter.kube.client import FORCED, OURS, Allowing, ApiError, Client, Json
@@ -42,6 +43,7 @@ class Writer:
         self._client = client
         self._cache = cache
         self._placement_writer = PlacementWriter(client, cache)
+        self._availability = Availability(client, cache)
         self._unanswered: set[str] = set()  # UIDs of holders of which nobody knows if the last scale was done
 
     async def apply(
@@ -118,6 +120,11 @@ class Writer:
         self._cache.statuses.decided(known.uid, body["status"])
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=FORCED))
 
+    async def show_available(self, observed: Observation, shown: Condition) -> None:
+        """Have the source's own status say how many replicas serve. Raises ApiError, but for a refusal."""
+        if observed.source is not None:
+            await self._availability.write(observed, observed.source, shown)
+
     async def post_event(self, namespace: str, body: Json) -> None:
         """Create an Event. Raises ApiError."""
         await self._client.send("POST", paths.events(namespace), body)
@@ -164,6 +171,8 @@ class Writer:
                 await adopt(self._client, self._cache, observed, source, action)
             case do.Park() | do.Reattach() | do.StripOwnershipMark() | do.RetryPods() | do.DeleteReplicaSet():
                 await self._do_with_replica_set(action, source, observed)
+            case do.HideAvailable():
+                await self._availability.write(observed, source, None)
             case do.SetBudget():
                 await self._cache.budgets.write(self._client, observed, source, action)
             case do.SetDeletionCost():

@@ -6,6 +6,7 @@ what will be written. Pure: data in, JSON out.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import orjson
 
@@ -16,6 +17,8 @@ from splitter.core.desired.twin import pod_labels
 from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Mode, SourceView, TwinView
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.split_status import Condition
+from splitter.core.split_status.values import whole_seconds
 from splitter.kube.client import FIELD_MANAGER, Json
 from splitter.kube.parse.workloads import rolling_numbers
 
@@ -60,6 +63,19 @@ def placement_split(source: SourceView, ordinals: Sequence[int]) -> Json:
     body["metadata"]["labels"] = {keys.ANNOTATION_MODE: Mode.PLACEMENT.value}
     body["spec"]["onDemandOrdinals"] = list(ordinals)
     return body
+
+
+def availability(source: SourceView, shown: Condition | None, now: datetime) -> Json:
+    """Return a patch of the source's status: our one condition, or its removal."""
+    if shown is None:
+        gone = {"type": keys.CONDITION_AVAILABLE, "$patch": "delete"}
+        return {"metadata": {"uid": source.uid}, "status": {"conditions": [gone]}}
+    written = shown.to_json()
+    if source.key.kind != STATEFUL_SET:  # its conditions have no such field
+        written["lastUpdateTime"] = whole_seconds(now)
+    # Computed from that very status: one that was taken off since does not come back.
+    seen = {"uid": source.uid, "resourceVersion": source.resource_version}
+    return {"metadata": seen, "status": {"conditions": [written]}}
 
 
 def eviction(namespace: str, action: do.EvictPod) -> Json:

@@ -294,7 +294,7 @@ class Reconciler:
             return ()
         if observed.split is not None and not planned.untouched:
             status = build(observed, planned, in_force, written=True)
-            self._status_writer.post(observed, status)
+            self._status_writer.post(observed, status, planned.shown)
             metrics.show(observed, status)
             metrics.workloads.trouble(observed.key, [note.reason.value for note in planned.troubles])
         elif planned.step in {Step.NOTHING, Step.CLEAN_UP}:
@@ -329,7 +329,8 @@ class Reconciler:
         )
         if observed.split is not None:
             refused = replace(planned, verdict=note, actions=(), notes=())
-            self._status_writer.post(observed, build(observed, refused, in_force, written=False))
+            status = build(observed, refused, in_force, written=False)
+            self._status_writer.post(observed, status, planned.shown)
         if observed.source is not None:
             self._recorder.tell(observed.source, observed.now, (), (note,))
 

@@ -15,7 +15,7 @@ from http import HTTPStatus
 
 from splitter.core.model import Observation
 from splitter.core.names import Key
-from splitter.core.split_status import SplitStatus
+from splitter.core.split_status import Condition, SplitStatus
 from splitter.kube.apply import Writer
 from splitter.kube.client import NOT_LEADING, ApiError
 
@@ -33,6 +33,8 @@ _AT_ONCE = 4  # connections left free for reconciles
 class _Posted:
     observed: Observation
     status: SplitStatus
+    shown: Condition | None = None  # for the status of the source; None: nothing is written there
+    alone: bool = False  # the Split's is written already
 
 
 class StatusWriter:
@@ -59,12 +61,15 @@ class StatusWriter:
             return observed
         return replace(observed, split=replace(split, status=posted.status))
 
-    def post(self, observed: Observation, status: SplitStatus) -> None:
-        """Have a status written soon, if it differs from what is known to be written."""
+    def post(self, observed: Observation, status: SplitStatus, shown: Condition | None = None) -> None:
+        """Have a status written soon, and the source's condition, if they differ from what is known."""
         if observed.split is None:
             return
-        if observed.split.status != status or observed.key in self._posted:
-            self._posted[observed.key] = _Posted(observed, status)
+        alone = observed.split.status == status and observed.key not in self._posted
+        if shown is not None and observed.source is not None and observed.source.available == shown:
+            shown = None
+        if not alone or shown is not None:
+            self._posted[observed.key] = _Posted(observed, status, shown, alone)
             self._due.add(observed.key)
             self._something.set()
 
@@ -117,7 +122,10 @@ class StatusWriter:
 
     async def _write(self, key: Key, posted: _Posted) -> None:
         try:
-            await self._writer.write_status(posted.observed, posted.status)
+            if not posted.alone:
+                await self._writer.write_status(posted.observed, posted.status)
+            if posted.shown is not None:
+                await self._writer.show_available(posted.observed, posted.shown)
         except ApiError as error:
             level = (
                 logging.DEBUG

@@ -67,6 +67,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         guard=plan.guard or (before.guard if observed.twins else ""),
         nodes=_going(observed),
         rebalance=decided or remembered(plan, observed).rebalance,
+        followed=remembered(plan, observed).followed,
         good_annotations=in_force.good_annotations,
         replicas=_counted(observed) if stateful is not None else None,
         selector=stateful.selector if stateful is not None else "",

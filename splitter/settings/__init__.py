@@ -16,6 +16,8 @@ from splitter.bundled import bundled_path
 from splitter.core.labels_annotations.words import MAX_SOAK_S, RELIEF, nearest, quoted
 from splitter.core.nodes.capacity import PRESETS, parse_selector
 
+_TLS_FILES = ("metrics_tls", "metrics_client_ca", "estimator_tls", "estimator_client_ca")
+
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -111,6 +113,11 @@ class Settings(BaseModel):
     member_restarts_per_hour: int = Field(
         default=4, ge=2, le=1000, description="Placement: splitter ends one member at most so often an hour."
     )
+    available_condition: bool = Field(
+        default=False,
+        description="Keep the condition `splitter.io/Available` on every source with twins, and not only on "
+        "those that [Karmada](../how-to/karmada.md) manages.",
+    )
     relief: str = Field(
         default="",
         description="What `splitter.io/relief` is where neither workload nor Namespace says it; empty: off.",
@@ -203,6 +210,18 @@ class Settings(BaseModel):
     metrics_client_ca: Path | None = Field(
         default=None, description="File with an authority: metrics for clients with its certificate only."
     )
+    estimator_cluster: str = Field(
+        default="", description="`splitter estimator`: the name that Karmada has for this member cluster."
+    )
+    estimator_port: int = Field(
+        default=10352, ge=1, le=65535, description="Its gRPC port, for Karmada's scheduler and descheduler."
+    )
+    estimator_tls: Path | None = Field(
+        default=None, description="Folder with its tls.crt and tls.key, read again on change; unset: no TLS."
+    )
+    estimator_client_ca: Path | None = Field(
+        default=None, description="File with an authority: it answers clients with its certificate only."
+    )
     log_format: Literal["text", "json"] = Field(default="text", description="One line each: text, or JSON.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least important lines that are written."
@@ -223,7 +242,7 @@ class Settings(BaseModel):
             return value
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
-    @field_validator("kubeconfig", "templates_dir", "metrics_tls", "metrics_client_ca")
+    @field_validator("kubeconfig", "templates_dir", *_TLS_FILES)
     @classmethod
     def _expand_home(cls, value: Path | None) -> Path | None:
         return value.expanduser() if value is not None else None
@@ -288,6 +307,8 @@ class Settings(BaseModel):
             )
         if self.metrics_client_ca and not self.metrics_tls:
             raise ValueError("metrics_client_ca is about metrics over TLS. Write metrics_tls too")
+        if self.estimator_client_ca and not self.estimator_tls:
+            raise ValueError("estimator_client_ca is about TLS. Write estimator_tls too")
         if self.relief_source == "prometheus" and not self.relief_prometheus:
             raise ValueError("relief_source is prometheus. Write its address too, as relief_prometheus")
         if both := sorted(set(self.watch_namespaces) & set(self.excluded_namespaces)):

@@ -131,6 +131,7 @@ CHANGES: dict[str, Change] = {
     "flowSchema.nominalConcurrencyShares": Change(
         7, LEVEL, "spec.limited.nominalConcurrencyShares", 7, 0, FLOWING
     ),
+    "sourceStatus.enabled": Change(True, ("ClusterRole", "", "splitter-source-status"), wrong="no"),
     "relief.enabled": Change(True, ("ClusterRole", "", "splitter-relief"), wrong="no"),
     "metrics.tls.secretName": Change(
         "cert",

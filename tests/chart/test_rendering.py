@@ -63,6 +63,14 @@ class TestRendering:
         rendered = objects(renders("template", RELEASE, str(CHART), "--namespace", NAMESPACE))
         assert unmarked(rendered) == kustomized("manifests")
 
+    def test_the_right_to_write_status_is_namespaced_too(self, renders: Helm) -> None:
+        """With `watchNamespaces` it is a Role in each."""
+        values = ("--set", "watchNamespaces={shop},sourceStatus.enabled=true")
+        rendered = objects(renders("template", RELEASE, str(CHART), "--namespace", NAMESPACE, *values))
+        there = {kind for kind, _, name in rendered if name.endswith("source-status")}
+        assert there == {"Role", "RoleBinding"}
+        assert ("Role", "shop", "splitter-source-status") in rendered
+
     def test_namespaced_is_the_other_kustomization(self, renders: Helm) -> None:
         """With `watchNamespaces` it is `kubectl kustomize examples/namespaced`."""
         values = ("--set", "watchNamespaces={shop}")

@@ -26,6 +26,10 @@ NOT_VALUES = {
     "metrics_port",
     "metrics_tls",
     "metrics_client_ca",
+    "estimator_cluster",  # the chart installs no estimator
+    "estimator_port",
+    "estimator_tls",
+    "estimator_client_ca",
 }
 KEPT = {
     "description",

@@ -1,8 +1,8 @@
 """An API server that has what it is given, takes writes, and remembers what it was asked, by whose right.
 
-What is allowed is read from manifests/rbac.yaml: of the attacker's namespace what splitter may do in each, of
-the whole cluster what a reconcile looks at. Bodies are looked at too: what is written names no namespace and
-no owner of anybody else's.
+What is allowed is read from manifests, rbac.yaml and source-status.yaml: of the attacker's namespace what
+splitter may do in each, of the whole cluster what a reconcile looks at. Bodies are looked at too: what is
+written names no namespace and no owner of anybody else's.
 """
 
 import asyncio
@@ -60,7 +60,9 @@ class Asked:
 
 @cache
 def _rights(role: str) -> frozenset[tuple[str, str, str]]:
-    rights = (right for rule in rules() if rule.role == role for right in rule.rights)
+    given = (*rules(), *rules("source-status.yaml"))
+    roles = {role, f"{role}-source-status"}
+    rights = (right for rule in given if rule.role in roles for right in rule.rights)
     return frozenset((right.group, right.resource, right.verb) for right in rights)
 
 

@@ -35,7 +35,13 @@ def set_owner(name: str = "web") -> Raw:
 
 
 def source(
-    *, label: bool = True, mark: bool = True, paused: bool = True, seen: bool = True, **spec: object
+    *,
+    label: bool = True,
+    mark: bool = True,
+    paused: bool = True,
+    seen: bool = True,
+    karmada: bool = False,
+    **spec: object,
 ) -> Raw:
     """Return the Deployment, at rest and ours unless said otherwise."""
     raw = objects.deployment()
@@ -52,6 +58,11 @@ def source(
     raw["spec"] |= {"paused": paused, "selector": {"matchLabels": {"app": "web"}}, **spec}
     raw["spec"]["template"]["spec"]["volumes"] = []
     raw["status"] = _counts(4)
+    if karmada:
+        raw["metadata"]["labels"]["karmada.io/managed"] = "true"
+        raw["status"]["conditions"] = [
+            {"type": "splitter.io/Available", "status": "True", "message": "4 of 4"}
+        ]
     return raw
 
 
@@ -414,7 +425,7 @@ STAGES: Mapping[str, Stage] = {
     "park": _on(Step.PARK, acts.Park, also=lambda: [*_attached(*_FOUR), *twins()]),
     "make twins": _on(Step.RUN, acts.ApplyTwin, also=lambda: _parked(*_FOUR)),
     "hand over": _on(Step.RUN, acts.Scale, also=lambda: [*_parked(*_FOUR), *twins((), ())]),
-    "guard": _on(Step.RUN, acts.SetBudget, also=lambda: twins(_FOUR, _FOUR)),
+    "guard": _on(Step.RUN, acts.SetBudget, src={"karmada": True}, also=lambda: twins(_FOUR, _FOUR)),
     "emergency": _on(Step.RUN, acts.Scale, also=lambda: twins((WELL,), (DOOMED,) * 3)),
     "covered": _on(Step.RUN, acts.SetDeletionCost, also=lambda: twins(_FOUR, (DOOMED,) * 3)),
     "vanished": _on(Step.RUN, acts.DeleteVanishedPod, also=lambda: twins(_FOUR, (GONE,) * 3)),
@@ -443,7 +454,8 @@ STAGES: Mapping[str, Stage] = {
         Step.CLEAN_UP,
         acts.DeleteTwin,
         acts.SetOwnershipMark,
-        src={**_BACK, "paused": False},
+        acts.HideAvailable,
+        src={**_BACK, "paused": False, "karmada": True},
         also=lambda: [*_attached(*_FOUR), *twins((), ())],
     ),
     "old revisions": _on(

@@ -29,6 +29,7 @@ from splitter.core.actions import (
     DeleteVanishedPod,
     EnsureSplit,
     EvictPod,
+    HideAvailable,
     HolderKind,
     KeepRevision,
     LabelPod,
@@ -251,7 +252,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             _restore_template(cluster, action)
-        case RetryPods():
+        case RetryPods() | HideAvailable():
             raise AssertionError(f"no part of what a plan decides: {action}")
         case StripOwnershipMark():
             _replica_set(cluster, action.name, None).marked = False

@@ -10,12 +10,13 @@ import orjson
 import pytest
 from aiohttp import web
 
-from builders import KEY, NOW, ago, observation, split
-from kube.server import Answer, Script, connected, refusal
+from builders import KEY, NOW, ago, observation, source, split
+from kube.raw import deployment
+from kube.server import Answer, Script, connected, json, refusal
 from splitter.core.model import Observation
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeState
-from splitter.core.split_status import RebalanceState, SplitStatus
+from splitter.core.split_status import Condition, RebalanceState, SplitStatus
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
@@ -254,6 +255,45 @@ class TestWriting:
         running.cancel()
         await asyncio.wait([running])
         assert desk.written() == ["Moving"]
+
+
+class TestPost:
+    """The condition of the source goes with the status of its Split."""
+
+    SHOWN = Condition("splitter.io/Available", "True", "AsExpected", "all", NOW)
+    SOURCE = "/apis/apps/v1/namespaces/shop/deployments/web/status"
+
+    async def test_a_condition_and_a_status(self, desk: Desk) -> None:
+        """The status first; of many that were posted only the last is written."""
+        desk.script.then(json(deployment()))
+        for state in ("Moving", "Rolling"):
+            desk.writer.post(observation(), status(state), self.SHOWN)
+        await desk.writer.flush()
+        assert [asked.path for asked in desk.script.asked] == [PATH, self.SOURCE]
+
+    async def test_a_condition_alone(self, desk: Desk) -> None:
+        """The Split's status is as it is written: it is not written again."""
+        desk.script.answers.clear()
+        desk.script.then(json(deployment()))
+        desk.writer.post(observation(), observation().reported, self.SHOWN)
+        await desk.writer.flush()
+        assert [asked.path for asked in desk.script.asked] == [self.SOURCE]
+
+    async def test_what_is_there(self, desk: Desk) -> None:
+        """Neither is written; nor where nothing is to be shown."""
+        seen = observation(source(available=self.SHOWN))
+        desk.writer.post(seen, seen.reported, self.SHOWN)
+        desk.writer.post(seen, seen.reported)
+        await desk.writer.flush()
+        assert desk.script.asked == []
+
+    async def test_a_failure(self, desk: Desk) -> None:
+        """A reconcile posts it again."""
+        desk.script.answers.clear()
+        desk.script.then(refusal(500, "Internal", "no"))
+        desk.writer.post(observation(), observation().reported, self.SHOWN)
+        await desk.writer.flush()
+        assert [key for key, _ in desk.again] == [KEY]
 
 
 class TestFailures:

@@ -18,6 +18,7 @@ _VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}")
 _PLACES = (
     (HOME, r'^(__version__ = ")([^"\s]+)(")$'),
     ("manifests/deployment.yaml", r"^( +image: splitter:)(\S+)()$"),
+    ("manifests/karmada/estimator.yaml", r"^( +image: splitter:)(\S+)()$"),
     ("manifests/kustomization.yaml", r"^( +newTag: )(\S+)()$"),
     ("manifests/helm/splitter/Chart.yaml", r"^(version: )(\S+)()$"),
     ("manifests/helm/splitter/Chart.yaml", r"^(appVersion: )(\S+)()$"),

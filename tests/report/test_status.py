@@ -16,6 +16,7 @@ from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import PoolStarts, RebalanceState, ReliefStatus, SplitStatus, StartTimes
+from splitter.core.split_status.moving import FollowedCount
 from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 from splitter.report.status import build
@@ -284,6 +285,7 @@ class TestPolicy:
             conflicting_writer="argocd",
             rebalance=RebalanceState(lost=True),
             guard="web-guard",
+            followed=FollowedCount(12, 10, "2", NOW),
             relief=ReliefStatus("NodesHot", "its replicas stand on hot nodes (node-1)", ("node-1",)),
         )
         starts = StartTimes(NOW, 30, PoolStarts((1,), (2,)), PoolStarts((3,), (4,)))

@@ -100,6 +100,14 @@ class TestRelief:
         assert said.startswith("SPLITTER_RELIEF: restarts have to be asked for on each StatefulSet itself.")
 
 
+class TestClientCertificates:
+    @pytest.mark.parametrize("of", ["metrics", "estimator"])
+    def test_need_a_certificate_of_the_server(self, of: str) -> None:
+        """An authority for clients without TLS would only look like a lock."""
+        said = message(**{f"{of}_client_ca".upper(): "/ca.crt"})
+        assert f"Write {of}_tls too" in said
+
+
 class TestPrometheus:
     def test_needs_an_address(self) -> None:
         """One without credentials, which would be said where it does not answer."""

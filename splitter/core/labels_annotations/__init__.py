@@ -37,6 +37,7 @@ ANNOTATION_ON_DEMAND_MAX: Final = "splitter.io/on-demand-max"
 ANNOTATION_SPOT_MAX: Final = "splitter.io/spot-max"
 ANNOTATION_GRACE: Final = "splitter.io/grace"
 ANNOTATION_SOAK: Final = "splitter.io/soak"
+ANNOTATION_LINGER: Final = "splitter.io/linger"
 ANNOTATION_MODE: Final = "splitter.io/mode"
 ANNOTATION_FREEZE: Final = "splitter.io/freeze"
 ANNOTATION_TEMPLATE: Final = "splitter.io/template"
@@ -50,6 +51,10 @@ ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
 LABEL_TEMPLATE_SET: Final = "splitter.io/template-set"
 TEMPLATE_SET_ENABLED: Final = "enabled"
 ANNOTATION_NAMESPACES: Final = "splitter.io/namespaces"
+
+# A condition of ours in the status of a source, and by what Karmada marks the objects that it writes.
+CONDITION_AVAILABLE: Final = "splitter.io/Available"
+LABEL_KARMADA: Final = "karmada.io/managed"
 
 # On the CRD of the Splits: it must not be deleted (manifests/admission/keep-crd.yaml).
 CRD_NAME: Final = "splits.splitter.io"

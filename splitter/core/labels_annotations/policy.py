@@ -137,6 +137,14 @@ class Policy:
         " (`one-at-a-time`), all wait (`surge-first`), or none (`unguarded`)",
         reported_as="evictions",
     )
+    linger_s: float | None = annotated(
+        keys.ANNOTATION_LINGER,
+        words.LINGER,
+        None,
+        "how long replicas stay that [Karmada](../how-to/karmada.md) moves to another cluster; the default is"
+        " one and a half starts, 30s at least; `0s`: they go at once",
+        reported_as="linger",
+    )
     rank: int = annotated(
         "splitter.io/rank",
         words.RANK,

@@ -15,6 +15,8 @@ from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 # The longest the back-off doubles the soak to (R25): a longer one has no meaning.
 MAX_SOAK_S: Final = 3600
+# Two clusters are paid for meanwhile.
+MAX_LINGER_S: Final = 3600
 # Grace is waited out with fewer replicas than asked for: beyond a day it is a typing error.
 MAX_GRACE_S: Final = 86400
 _DURATION: Final = "(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?"
@@ -166,6 +168,7 @@ BASE: Final[Form[int | Literal["majority"]]] = Form(
 )
 GRACE: Final = _duration("a duration 0s..24h, such as 90s, 10m or 1h30m", "180s", 0, MAX_GRACE_S)
 SOAK: Final = _duration("a duration 1s..1h, such as 90s, 10m or 1h", "10m", 1, MAX_SOAK_S)
+LINGER: Final = _duration("a duration 0s..1h, such as 90s or 10m", "90s", 0, MAX_LINGER_S)
 SWITCH: Final = _words({"true": True, "false": False}, type="boolean")
 VOLUMES: Final = _words({"disposable": True}, type="boolean")
 # The name of a template set becomes the name of a folder or a ConfigMap: no dots, no slashes.

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from splitter.core.split_status import values
+from splitter.core.split_status.moving import FollowedCount
 from splitter.core.split_status.rebalance_state import RebalanceState, Restart
 from splitter.core.split_status.relief import ReliefMove, ReliefStatus
 from splitter.core.split_status.starts import PoolStarts, StartTimes
@@ -137,6 +138,8 @@ class SplitStatus(Kept):
     """How hot nodes are relieved of its replicas, if asked for, and which of them stay in the other pool."""
     nodes: tuple[GoingNode, ...] = kept("nodes", values.items(GoingNode, "name", NODES_MAX))
     rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
+    followed: FollowedCount = kept("followed", FollowedCount.from_json)
+    """The count that is followed while Karmada moves replicas to another cluster."""
     good_annotations: Mapping[str, str] = kept("policyAnnotations", values.mapped(values.maybe_word))
     """The last good policy, as it was written."""
     replicas: int | None = kept("replicas", values.ordinal)

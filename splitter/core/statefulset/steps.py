@@ -59,11 +59,14 @@ def follow(this: PlanInput) -> Plan:
         note = Note(Reason.REPLICAS_CHANGED, f"{who} scaled the source: {old} -> {new} replicas")
         return Plan(Step.FOLLOW, _state(this), note, actions, (note,))
     count = len(write_conflicts.with_one_more(this.observed, stateful.writer))
+    split = keys.split_name(this.source.key)
+    remedy = write_conflicts.remedy(
+        this.source, f"Take spec.replicas out of its manifests, and scale the Split {split}"
+    )
     message = (
         f"{who} set spec.replicas of the source to {new} again, which has 0 replicas while it is split"
         f" ({write_conflicts.times(count)});"
-        f" {'given back' if count >= write_conflicts.MOST else 'set to 0 again'}. Take spec.replicas out of"
-        f" its manifests, and scale the Split {keys.split_name(this.source.key)}"
+        f" {'given back' if count >= write_conflicts.MOST else 'set to 0 again'}. {remedy}"
     )
     note = Note(Reason.FOREIGN_SCALE, message, warning=True, about=who)
     return Plan(

@@ -189,7 +189,7 @@ def _was_resumed_by_us(this: PlanInput) -> bool:
 def _what_unpauses(this: PlanInput) -> str:
     if (who := this.source.unpaused_by_manifest) is not None:
         return f"{who} says `paused: false`: remove that line from it"
-    return "For a restart, annotate splitter.io/restarted-at"
+    return write_conflicts.remedy(this.source, "For a restart, annotate splitter.io/restarted-at")
 
 
 def wait_controller(this: PlanInput) -> Plan:

@@ -232,8 +232,11 @@ def last_available(twin: TwinView) -> ReplicaSetView | None:
     """Return the ReplicaSet whose template to put back before an emergency raises this twin, if any (H65).
 
     The new template has never become available, and an older one still serves: raised as it is, the
-    Deployment controller would spread the raise over both (seen: 0 of 20 came up).
+    Deployment controller would spread the raise over both (seen: 0 of 20 came up). Of a StatefulSet whose
+    controller has not seen the last write nothing says which pods are old.
     """
+    if twin.first_ordinal is not None and not twin.observed:
+        return None
     older = [
         rs
         for rs in twin.replica_sets

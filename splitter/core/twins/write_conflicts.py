@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from splitter.core.model import Note, Observation, seconds_between
+from splitter.core.model import Note, Observation, SourceView, seconds_between
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason
 
@@ -47,6 +47,16 @@ def contested(writer: str, *, stateful: bool = False) -> str:
     if writer == TEMPLATES:
         return writer
     return f"spec.replicas with {writer or 'somebody'}" if stateful else "spec.paused"
+
+
+def remedy(source: SourceView, otherwise: str) -> str:
+    """Return what ends the conflict, if Karmada writes the source; else what is said `otherwise`."""
+    if not source.by_karmada:
+        return otherwise
+    return (
+        "Karmada writes the whole source again and again: apply manifests/karmada/interpreters.yaml to its"
+        " API server (docs/how-to/karmada.md)"
+    )
 
 
 def declared(count: int, writer: str, *, stateful: bool = False) -> tuple[Note, ...]:

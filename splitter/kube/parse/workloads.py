@@ -11,6 +11,7 @@ from splitter.core.causes import of_refusal
 from splitter.core.desired.compare import pod_hash, template_hash
 from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
+from splitter.core.split_status import Condition
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.packed import Labels
 from splitter.kube.parse import statefulsets
@@ -250,13 +251,28 @@ def source(raw: Raw) -> SourceRecord:
         pod_labels=_pod_labels(spec),
         selector=statefulsets.selector_text(spec["selector"]),
         selector_terms=count_terms(label_selector(spec["selector"])),
+        by_karmada=texts(metadata.get("labels")).get(keys.LABEL_KARMADA) == "true",
+        available=Condition.from_json(ours_there)
+        if (ours_there := condition(status, keys.CONDITION_AVAILABLE)) is not None
+        else None,
+        karmada_generation=_karmada_generation(metadata),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
     )
     return SourceRecord(*identity(metadata), view)
 
 
+_MOST_DIGITS = 19  # of an int64
 # A workload that has more of anything is over a limit of `core.limits`.
 _MOST_NAMES = 256
+
+
+def _karmada_generation(metadata: Raw) -> str:
+    """Return the generation of the workload in Karmada's control plane; empty: Karmada does not manage it."""
+    annotations = metadata.get("annotations") or {}
+    if texts(metadata.get("labels")).get(keys.LABEL_KARMADA) != "true":
+        return ""
+    generation = annotations.get("resourcetemplate.karmada.io/generation", "")
+    return generation if len(generation) <= _MOST_DIGITS else ""
 
 
 def _pod_labels(spec: Raw) -> tuple[str, ...]:

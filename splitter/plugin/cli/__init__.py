@@ -46,6 +46,7 @@ VERBS = {
     "demo": Verb("demo", "Say how to run the demo."),
     "completion": Verb("completion", "Print the script that makes a shell complete verbs and names."),
     "run": Verb("run", "Run the controller until SIGTERM or Ctrl-C."),
+    "estimator": Verb("run", "Tell Karmada how many replicas fit here, until SIGTERM or Ctrl-C."),
 }
 
 

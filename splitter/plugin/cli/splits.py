@@ -83,16 +83,27 @@ def cells(split: Json, *, namespaced: bool) -> tuple[str, ...]:
 
 
 def table(
-    splits: Sequence[Json], *, namespaced: bool = False, wide: bool = False, width: int | None = None
+    splits: Sequence[Json],
+    *,
+    namespaced: bool = False,
+    wide: bool = False,
+    width: int | None = None,
+    clusters: Sequence[str] = (),
 ) -> Text:
-    """Return the table; long names are shortened in their middle where it would be wider than `width`."""
+    """Return the table; long names are shortened in their middle where it would be wider than `width`.
+
+    `clusters`: of each Split the cluster, which is a column at the end then.
+    """
+    headings = (*_HEADINGS, "CLUSTER") if clusters else _HEADINGS
     rows = [cells(split, namespaced=namespaced) for split in splits]
-    widths = [max(len(row[column]) for row in (_HEADINGS, *rows)) for column in range(len(_HEADINGS))]
+    if clusters:
+        rows = [(*row, printable(name)) for row, name in zip(rows, clusters, strict=True)]
+    widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
     if width is not None and not wide:
         left = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
         widths[0] = min(widths[0], left)
     messages = [printable(status_of(split).message or "-") for split in splits]
-    lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
+    lines = [_line(headings, widths, "MESSAGE" if wide else "")]
     lines += [
         _line(row, widths, message if wide else "") for row, message in zip(rows, messages, strict=True)
     ]

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
 import typer
@@ -12,13 +12,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from splitter.core.names import Key
 from splitter.core.reasons import State
 from splitter.exits import Exit
+from splitter.kube.as_user import key_of
 from splitter.kube.client import ApiError, Json
 from splitter.plugin.cli.cluster import Cluster
 from splitter.plugin.cli.cluster_options import asks_cluster
 from splitter.plugin.cli.completion import workloads
 from splitter.plugin.cli.dialect import written
+from splitter.plugin.cli.members import Member, contexts_in, members, wanted_at, whole
 from splitter.plugin.cli.splits import read_splits, status_of, table
 from splitter.plugin.cli.target import Target
 
@@ -38,6 +41,12 @@ def status(
         "table", "--output", "-o", help="Output format: table, wide, json or yaml."
     ),
     watch: bool = typer.Option(False, "--watch", "-w", help="Refresh every second until Ctrl-C."),
+    contexts: str | None = typer.Option(
+        None, "--contexts", help="Several clusters in one table: their contexts, as m1,m2."
+    ),
+    hub: str | None = typer.Option(
+        None, "--hub", help="With --contexts: the context of Karmada, whose wish is shown beside the sum."
+    ),
     *,
     cluster: Cluster,
 ) -> None:
@@ -45,11 +54,16 @@ def status(
 
     READY counts all wanted replicas, ON-DEMAND and SPOT those wanted in each pool. REASON says why.
 
-    Exit code 0; 3 when a named workload is not split.
+    Exit code 0; 3 when a named workload is not split; 1 when one of several clusters does not answer.
     """
     if watch and output in {"json", "yaml"}:
         raise typer.BadParameter("-w shows a table; leave it out, or -o")
     target = cluster.target(workload)
+    if contexts is not None:
+        _show_all(contexts, hub, cluster, target, output, watch=watch)
+        return
+    if hub is not None:
+        raise typer.BadParameter("--hub goes with --contexts")
     try:
         text = asyncio.run(_show(target, cluster, output, watch=watch))
     except KeyboardInterrupt:
@@ -59,6 +73,39 @@ def status(
     if target.name is not None and not text:
         sys.stderr.write(f"{target.words} is not split\n")
         raise typer.Exit(Exit.NOT_SPLIT)
+
+
+def _show_all(
+    contexts: str, hub: str | None, cluster: Cluster, target: Target, output: Output, *, watch: bool
+) -> None:
+    """Show several clusters once; raises typer.Exit as `status` says."""
+    if watch or output in {"json", "yaml"}:
+        raise typer.BadParameter(
+            "--contexts shows one table; ask each cluster with --context for -w, json or yaml"
+        )
+    if cluster.context is not None:
+        raise typer.BadParameter("name one cluster with --context, or several with --contexts")
+    try:
+        names = contexts_in(contexts)
+    except ValueError as wrong:
+        raise typer.BadParameter(str(wrong)) from None
+    answers, wanted = asyncio.run(_asked_all(names, hub, cluster, target))
+    console = Console(highlight=False, soft_wrap=True)
+    width = console.width if console.is_terminal else None
+    namespaced = target.namespace is None
+    console.print(whole(answers, wanted, namespaced=namespaced, wide=output == "wide", width=width))
+    if any(member.failure for member in answers):
+        raise typer.Exit(Exit.MENDABLE)
+    if target.name is not None and not any(member.splits for member in answers):
+        raise typer.Exit(Exit.NOT_SPLIT)
+
+
+async def _asked_all(
+    names: Sequence[str], hub: str | None, cluster: Cluster, target: Target
+) -> tuple[list[Member], Mapping[Key, int | None] | None]:
+    answers = await members(names, cluster, target)
+    keys = dict.fromkeys(key_of(split) for member in answers for split in member.splits)
+    return answers, await wanted_at(hub, cluster, keys) if hub is not None else None
 
 
 async def _show(target: Target, cluster: Cluster, output: Output, *, watch: bool) -> bool:

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from splitter.core import actions as do
+from splitter.core.labels_annotations import CONDITION_AVAILABLE
 
 
 def describe(action: do.Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a kind of action)
@@ -32,6 +33,8 @@ def describe(action: do.Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one lin
             return f"give replicaset {action.name} back to the source"
         case do.StripOwnershipMark():
             return f"take the mark off replicaset {action.name}"
+        case do.HideAvailable():
+            return f"take the condition {CONDITION_AVAILABLE} off the source"
         case do.RetryPods():
             return f"have replicaset {action.name} create the pods that it was refused"
         case do.PauseTwin():

@@ -27,6 +27,7 @@ from splitter.core.split_status import (
     SplitStatus,
     StartTimes,
 )
+from splitter.core.split_status.moving import FollowedCount
 from splitter.core.split_status.usage import begun
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -82,6 +83,7 @@ FULL = SplitStatus(
         restarts=(Restart(0, NOON, planned=True),),
         yielded=(0, 2),
     ),
+    followed=FollowedCount(12, 10, "2", NOON),
     good_annotations={"splitter.io/soak": "5m"},
     replicas=0,
     selector="app=" + "x" * 2 * TEXT_MAX,

@@ -18,6 +18,7 @@ from splitter.core.twins.rollout import (
     Roll,
     is_unfinished,
     kept_numbers,
+    last_available,
     next_roll,
     partition_of,
 )
@@ -192,6 +193,17 @@ class TestTheNumbers:
         """A roll that began with all unavailable may take them all; later ones must not."""
         assert kept_numbers(rolling(max_surge=3, max_unavailable=0)) == (3, 0)
         assert kept_numbers(rolling(max_surge=0, max_unavailable=4)) == (0, 0)
+
+
+class TestTheLastAvailable:
+    """Which template an emergency puts back."""
+
+    def test_of_a_statefulset(self) -> None:
+        """None before its controller has seen the last write: until then all of its pods look old."""
+        sets = (replica_set("db-2"), replica_set("db-1", of=pods(2), template="v0"))
+        seen = twin_of(Pool.ON_DEMAND, sets, updated=0, first_ordinal=0)
+        assert last_available(seen) == sets[1]
+        assert last_available(replace(seen, observed=False)) is None
 
 
 class TestUnfinished:

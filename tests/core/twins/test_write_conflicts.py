@@ -4,7 +4,7 @@ import pytest
 
 from builders import ago, observation, replica_set, source, split
 from core.one_reconcile import ATTACHED, planned
-from splitter.core.twins.write_conflicts import TEMPLATES, with_one_more
+from splitter.core.twins.write_conflicts import TEMPLATES, remedy, with_one_more
 
 
 def test_the_write_conflicts_of_today_are_counted() -> None:
@@ -24,3 +24,11 @@ def test_who_they_are_with(before: str, writer: str, count: int) -> None:
     """Two who take turns are two; of pod templates nobody knows who it was, so those count with any other."""
     known = split(write_conflicts=(ago(60),), conflicting_writer=before)
     assert len(with_one_more(observation(source(), split=known), writer)) == count
+
+
+@pytest.mark.parametrize(
+    ("by_karmada", "says"), [(False, "Stop it"), (True, "manifests/karmada/interpreters.yaml")]
+)
+def test_what_ends_it(*, by_karmada: bool, says: str) -> None:
+    """Where Karmada writes the source, its own interpreter; else what the step knows."""
+    assert says in remedy(source(by_karmada=by_karmada), "Stop it")

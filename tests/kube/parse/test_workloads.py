@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from builders import NOW
 from kube.raw import READY, Raw, condition, deployment, owner, replica_set, requests
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import Key
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, Toleration
 from splitter.core.reasons import Reason
+from splitter.core.split_status import Condition
 from splitter.kube import parse
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -260,6 +262,40 @@ class TestSources:
         raw = deployment()
         turned = {**raw, "spec": dict(reversed(raw["spec"].items()))}
         assert parse.source(raw).view.manifest_json == parse.source(turned).view.manifest_json
+
+
+class TestKarmada:
+    """Who writes it, and what its status says of its replicas."""
+
+    @pytest.mark.parametrize(
+        ("labels", "is_karmadas"),
+        [({"karmada.io/managed": "true"}, True), ({"karmada.io/managed": "false"}, False), ({}, False)],
+    )
+    def test_label(self, labels: dict[str, str], *, is_karmadas: bool) -> None:
+        """As Karmada marks every object that it writes."""
+        assert parse.source(deployment(labels=labels)).view.by_karmada is is_karmadas
+
+    def test_condition(self) -> None:
+        """Ours, among others."""
+        ours = {
+            "type": "splitter.io/Available",
+            "status": "True",
+            "reason": "AsExpected",
+            "message": "4 of 4",
+            "lastTransitionTime": "2026-01-05T10:00:00Z",
+            "lastUpdateTime": "2026-01-05T10:00:00Z",
+        }
+        status = {"conditions": [{"type": "Progressing", "status": "True"}, ours]}
+        there = Condition("splitter.io/Available", "True", "AsExpected", "4 of 4", NOW)
+        assert parse.source(deployment(status=status)).view.available == there
+        assert (
+            parse.source(deployment(status={"conditions": status["conditions"][:1]})).view.available is None
+        )
+
+    def test_condition_that_is_none_of_ours(self) -> None:
+        """Nonsense of another writer's is read as nothing that we would write, so it is written anew."""
+        status = {"conditions": [{"type": "splitter.io/Available", "status": 1, "message": []}]}
+        assert parse.source(deployment(status=status)).view.available == Condition("splitter.io/Available")
 
 
 class TestSelectors:

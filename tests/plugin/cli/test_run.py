@@ -1,4 +1,4 @@
-"""`splitter run` as it is listed and completed: `splitter.command` runs it without the plugin."""
+"""`run` and `estimator` as they are listed and completed: `splitter.command` runs them without the plugin."""
 
 import sys
 from pathlib import Path
@@ -11,28 +11,33 @@ from splitter.plugin.cli import app
 
 
 @pytest.mark.parametrize(
-    "sentence",
+    ("verb", "sentence"),
     [
-        "Run the controller until SIGTERM or Ctrl-C.",
-        "A YAML file of settings. SPLITTER_... environment variables override it.",
-        "--settings <path>",
+        ("run", "Run the controller until SIGTERM or Ctrl-C."),
+        ("run", "A YAML file of settings. SPLITTER_... environment variables override it."),
+        ("run", "--settings <path>"),
+        ("estimator", "Tell Karmada how many replicas fit here, until SIGTERM or Ctrl-C."),
+        ("estimator", "--settings <path>"),
     ],
 )
 def test_has_the_help_of_the_command(
-    sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    verb: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same words, and the same option."""
-    monkeypatch.setattr(sys, "argv", ["splitter", "run", "--help"])
+    monkeypatch.setattr(sys, "argv", ["splitter", verb, "--help"])
     with pytest.raises(SystemExit):
         main()
     assert sentence in " ".join(capsys.readouterr().out.split())
-    assert sentence in " ".join(CliRunner().invoke(app, ["run", "--help"]).output.split())
+    assert sentence in " ".join(CliRunner().invoke(app, [verb, "--help"]).output.split())
 
 
-def test_runs_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("verb", "runs"), [("run", "splitter.run.run"), ("estimator", "splitter.estimator.run")]
+)
+def test_runs_what_is_asked_for(verb: str, runs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the settings that are named."""
     asked: list[Path | None] = []
-    monkeypatch.setattr("splitter.run.run", asked.append)
-    assert CliRunner().invoke(app, ["run", "--settings", "settings.yaml"]).exit_code == 0
-    assert CliRunner().invoke(app, ["run"]).exit_code == 0
+    monkeypatch.setattr(runs, asked.append)
+    assert CliRunner().invoke(app, [verb, "--settings", "settings.yaml"]).exit_code == 0
+    assert CliRunner().invoke(app, [verb]).exit_code == 0
     assert asked == [Path("settings.yaml"), None]

@@ -58,6 +58,7 @@ EACH: list[tuple[do.Action, str]] = [
         "create replicaset web-spot-1 for the running pods",
     ),
     (do.StripOwnershipMark("web-1"), "take the mark off replicaset web-1"),
+    (do.HideAvailable(), "take the condition splitter.io/Available off the source"),
     (do.RetryPods("web-1", "uid", NOW), "have replicaset web-1 create the pods that it was refused"),
     (do.DeleteReplicaSet("web-1", "uid", "rv"), "delete replicaset web-1"),
     (

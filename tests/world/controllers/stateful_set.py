@@ -24,6 +24,7 @@ REVISIONS: Final = "/apis/apps/v1/controllerrevisions"
 REVISION: Final = "controller-revision-hash"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _COUNTS: Final = ("replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas")
+_COMPARED: Final = (*_COUNTS, "currentRevision", "updateRevision")
 
 
 class StatefulSets(Controller):
@@ -122,7 +123,7 @@ class StatefulSets(Controller):
             for name, value in status.items()
             if value or name in {"replicas", "availableReplicas"}
         }
-        if status != (one.get("status") or {}):
+        if _is_inconsistent(one.get("status") or {}, status):  # what others wrote there stays until then
             await self.update(STATEFUL_SETS, {**one, "status": status}, "status")
 
     async def _truncate(self, one: Raw, pods: Sequence[Raw], revisions: list[Raw], live: set[str]) -> None:
@@ -295,6 +296,12 @@ def revision_of(pod: Raw) -> str:
     """Return of which revision a member is."""
     text: str = (pod["metadata"].get("labels") or {}).get(REVISION, "")
     return text
+
+
+def _is_inconsistent(there: Raw, status: Raw) -> bool:
+    """Whether a status has to be written (inconsistentStatus)."""
+    newer: bool = status["observedGeneration"] > there.get("observedGeneration", 0)
+    return newer or any(there.get(name, 0) != status.get(name, 0) for name in _COMPARED)
 
 
 def _serves(pod: Raw) -> bool:

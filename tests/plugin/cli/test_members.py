@@ -1,0 +1,106 @@
+"""`splitter status --contexts`: several clusters in one table."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from plugin.cli.one_cluster import NAMED, serving
+from splitter.plugin.cli import app
+from splitter.plugin.cli.members import contexts_in
+
+RUN = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have two contexts of a cluster that answers, and one of none."""
+    file = tmp_path / "kubeconfig"
+    with serving(file):
+        kubeconfig = json.loads(file.read_text(encoding="utf-8"))
+        kubeconfig["contexts"] += [
+            {"name": name, "context": {**NAMED, "cluster": cluster}}
+            for name, cluster in (("there", "c"), ("away", "nowhere"))
+        ]
+        kubeconfig["clusters"].append({"name": "nowhere", "cluster": {"server": "http://127.0.0.1:1"}})
+        file.write_text(json.dumps(kubeconfig), encoding="utf-8")
+        monkeypatch.setenv("KUBECONFIG", str(file))
+        yield
+
+
+class TestContexts:
+    """What is asked for."""
+
+    @pytest.mark.parametrize("text", ["", ",", " , ", ",".join(map(str, range(33)))])
+    def test_none_or_too_many(self, text: str) -> None:
+        """They are refused with a sentence."""
+        with pytest.raises(ValueError, match="name 1 to 32 contexts"):
+            contexts_in(text)
+        invoked = RUN.invoke(app, ["status", "--contexts", text])
+        assert invoked.exit_code == 2
+
+    @pytest.mark.parametrize(
+        "words", [["-w"], ["-o", "json"], ["-o", "yaml"], ["--context", "here"]], ids=" ".join
+    )
+    def test_what_does_not_go_with_them(self, words: list[str]) -> None:
+        """One table, of the clusters that are named."""
+        assert RUN.invoke(app, ["status", "--contexts", "here,there", *words]).exit_code == 2
+
+    def test_a_hub_alone(self) -> None:
+        """It has no Splits."""
+        assert RUN.invoke(app, ["status", "--hub", "here"]).exit_code == 2
+
+
+class TestTheTable:
+    """What is shown."""
+
+    def test_has_each_cluster_and_the_sum(self) -> None:
+        """A workload's rows are together, whichever cluster they are of."""
+        invoked = RUN.invoke(app, ["status", "-A", "--contexts", "here,there"])
+        assert invoked.exit_code == 0
+        heading, *rows, empty, first, second = invoked.stdout.splitlines()
+        assert heading.split()[-1] == "CLUSTER"
+        assert [(row.split()[0], row.split()[-1]) for row in rows] == [
+            ("bank/api", "here"),
+            ("bank/api", "there"),
+            ("shop/web", "here"),
+            ("shop/web", "there"),
+        ]
+        assert not empty
+        assert first.startswith("bank/api: ")
+        assert first.endswith(" ready in here, there")
+        assert second.startswith("shop/web: ")
+
+    def test_has_what_the_hub_asks_for(self) -> None:
+        """Or that it asks for nothing: a workload that only the members have."""
+        invoked = RUN.invoke(app, ["status", "-n", "shop", "--contexts", "here", "--hub", "there"])
+        assert invoked.exit_code == 0
+        assert invoked.stdout.splitlines()[-1].endswith("; the hub asks for 1")
+        alone = RUN.invoke(app, ["status", "-A", "--contexts", "here", "--hub", "there"])
+        assert "the hub has no such workload" in alone.stdout
+
+    def test_a_cluster_that_does_not_answer(self) -> None:
+        """The others are shown, a line says which one is away, and the exit code is 1."""
+        invoked = RUN.invoke(app, ["status", "-n", "shop", "--contexts", "here,away"])
+        assert invoked.exit_code == 1
+        assert "web " in invoked.stdout
+        assert invoked.stdout.splitlines()[-1].startswith("away: ")
+
+    def test_a_hub_that_does_not_answer(self) -> None:
+        """It is a sentence."""
+        invoked = RUN.invoke(app, ["status", "-n", "shop", "--contexts", "here", "--hub", "away"])
+        assert invoked.exit_code == 1
+
+    def test_a_context_that_is_not_there(self) -> None:
+        """It is told as one that does not answer."""
+        invoked = RUN.invoke(app, ["status", "-n", "shop", "--contexts", "here,nobody"])
+        assert invoked.exit_code == 1
+        assert "nobody: " in invoked.stdout
+
+    def test_of_nothing(self) -> None:
+        """No workload is no error; a named one is."""
+        invoked = RUN.invoke(app, ["status", "-n", "default", "--contexts", "here"])
+        assert (invoked.exit_code, invoked.stdout) == (0, "no workload is split in any of these clusters\n")
+        assert RUN.invoke(app, ["status", "no", "-n", "shop", "--contexts", "here"]).exit_code == 3
