@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from plugin.cli.one_cluster import NAMED, serving
+from plugin.cli.one_cluster import api
 from splitter.plugin.cli import app
 from splitter.plugin.cli.members import contexts_in
+from world.server import serving
 
 RUN = CliRunner()
 
@@ -18,10 +19,10 @@ RUN = CliRunner()
 def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have two contexts of a cluster that answers, and one of none."""
     file = tmp_path / "kubeconfig"
-    with serving(file):
+    with serving(api(), file):
         kubeconfig = json.loads(file.read_text(encoding="utf-8"))
         kubeconfig["contexts"] += [
-            {"name": name, "context": {**NAMED, "cluster": cluster}}
+            {"name": name, "context": {"cluster": cluster, "user": "u"}}
             for name, cluster in (("there", "c"), ("away", "nowhere"))
         ]
         kubeconfig["clusters"].append({"name": "nowhere", "cluster": {"server": "http://127.0.0.1:1"}})
