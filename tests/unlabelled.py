@@ -1,20 +1,10 @@
-"""A cluster of workloads without the label, and an API server on loopback that lists it page by page."""
+"""A cluster of workloads without the label, in the world's API server."""
 
-import json
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler
-from pathlib import Path
-from threading import Thread
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-from listening import Listening
-
-Raw = dict[str, Any]
+from world.api import Api
+from world.kinds import NODES, Raw, Ref
 
 BOUND = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 SPOT = {"eks.amazonaws.com/capacityType": "SPOT"}
@@ -28,30 +18,23 @@ def instant(seconds: float) -> str:
     return (BOUND + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@dataclass(slots=True)
 class World:
-    """The objects by collection, what is refused, and what was asked."""
+    """Such a cluster; `api` says what is refused, and what was asked."""
 
-    objects: defaultdict[str, list[Raw]] = field(default_factory=lambda: defaultdict(list))
-    forbidden: set[str] = field(default_factory=set)  # plurals
-    asked: list[str] = field(default_factory=list)
-    largest_page: int = 0
+    def __init__(self) -> None:
+        """Hold nothing; no policy places pods."""
+        self.api = Api()
+        self.api.missing |= {"admissionregistration.k8s.io", "keda.sh"}
 
     def add(self, collection: str, name: str, *, namespace: str = "shop", **fields: Any) -> Raw:  # noqa: ANN401 (of an object)
         """Add an object; `metadata` in the fields is added to its own."""
-        number = str(len(self.objects[collection]) + 1)
-        metadata = {
-            "name": name,
-            "uid": f"{collection}/{namespace}/{name}",
-            "resourceVersion": number,
-            "creationTimestamp": instant(0),
-            "generation": 1,
-            **({"namespace": namespace} if namespace else {}),
-            **fields.pop("metadata", {}),
-        }
-        raw: Raw = {"metadata": metadata, **fields}
-        self.objects[collection].append(raw)
-        return raw
+        metadata = {"creationTimestamp": instant(0), **fields.pop("metadata", {})}
+        return self.api.objects.put_at(Ref(collection, namespace, name), {"metadata": metadata, **fields})
+
+    def remove_nodes(self) -> None:
+        """Have none."""
+        for raw in self.api.objects.all(NODES):
+            self.api.objects.forget(Ref(NODES, "", raw["metadata"]["name"]).path)
 
     def add_namespace(self, name: str, **annotations: str) -> None:
         """Add a Namespace."""
@@ -152,7 +135,7 @@ class World:
         """Add the policy that places StatefulSets' pods, and its binding."""
         for plural in ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"):
             self.add(f"{POLICIES}/{plural}", _POLICY, namespace="")
-        self.objects["/apis/splitter.io/v1alpha1/placements"] = []
+        self.api.missing.discard("admissionregistration.k8s.io")
 
     def _add_pod(self, name: str, namespace: str, holder: Raw, start_s: float | None, *, spot: bool) -> None:
         ready = {"type": "Ready", "status": "False" if start_s is None else "True"}
@@ -170,88 +153,6 @@ class World:
                 ],
             },
         )
-
-    def answer(self, url: str) -> tuple[int, Raw]:
-        """Return the status and the body for one GET."""
-        parts = urlsplit(url)
-        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
-        self.asked.append(url)
-        if parts.path == "/version":
-            return 200, {"gitVersion": "v1.36.3"}
-        pieces = parts.path.split("/")
-        namespace = ""
-        if "namespaces" in pieces[:-2]:
-            at = pieces.index("namespaces")
-            namespace = pieces[at + 1]
-            del pieces[at : at + 2]
-        named = "/".join(pieces[:-1])
-        collection, name = ("/".join(pieces), "") if named not in self.objects else (named, pieces[-1])
-        if self.forbidden.intersection(pieces):
-            return 403, {"reason": "Forbidden", "message": f"{url} is forbidden"}
-        if collection not in self.objects:
-            return 404, {"reason": "NotFound", "message": "the server could not find the requested resource"}
-        held = [
-            raw
-            for raw in self.objects[collection]
-            if not namespace or raw["metadata"].get("namespace") == namespace
-        ]
-        if name:
-            collected = [raw for raw in held if raw["metadata"]["name"] == name]
-            return (
-                (200, collected[0])
-                if collected
-                else (404, {"reason": "NotFound", "message": f"{name} not found"})
-            )
-        start, limit = int(query.get("continue", 0)), int(query.get("limit", len(held) or 1))
-        page = held[start : start + limit]
-        self.largest_page = max(self.largest_page, len(page))
-        more = str(start + limit) if start + limit < len(held) else ""
-        return 200, {"metadata": {"resourceVersion": "9", "continue": more}, "items": page}
-
-    @contextmanager
-    def served(self, kubeconfig: Path) -> Iterator[None]:
-        """Serve it on loopback, and write a kubeconfig that leads there."""
-        for collection in ("deployments", "statefulsets", "replicasets"):
-            self.objects.setdefault(f"{APPS}/{collection}", [])
-        for collection in ("nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"):
-            self.objects.setdefault(f"{CORE}/{collection}", [])
-        self.objects.setdefault("/apis/splitter.io/v1alpha1/splits", [])
-        world = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                status, body = world.answer(self.path)
-                content = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server's own name)
-                """Say nothing."""
-
-        server = Listening(("127.0.0.1", 0), Handler)
-        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        kubeconfig.write_text(json.dumps(_kubeconfig(server.server_port)), encoding="utf-8")
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
-
-
-def _kubeconfig(port: int) -> Raw:
-    return {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [{"name": "u", "user": {}}],
-    }
 
 
 def _container() -> Raw:

@@ -14,7 +14,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from splitter.core.labels_annotations import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
+from splitter.core.labels_annotations import (
+    ANNOTATION_TEMPLATE,
+    SOURCES_SELECTOR,
+    TWINS_SELECTOR,
+    short_name,
+)
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState
@@ -369,7 +374,14 @@ class Cache:
         return (last_good, *(annotations.get(ANNOTATION_TEMPLATE, "") for annotations in written))
 
     def _source_of_pod(self, pod: PodRecord) -> Key | None:
-        """Return the source that a pod belongs to, if it may be ours: of a ReplicaSet, or a StatefulSet."""
+        """Return the source that a pod belongs to, if it may be ours: by its owner, or by its label."""
+        if (key := self._source_of_owned(pod)) is not None or not pod.labelled_for:
+            return key
+        sources = (one.source for one in self.splits.find("namespace", pod.namespace))
+        labelled = (key for key in sources if pod.labelled_for == short_name(key.name))
+        return next((key for key in labelled if key.kind == DEPLOYMENT), None)
+
+    def _source_of_owned(self, pod: PodRecord) -> Key | None:
         if pod.owner_uid is None:
             return None
         if (replica_set := self.replica_sets.get(pod.namespace, pod.owner_uid)) is not None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod
+from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod, must_not_wait
 from splitter.core.conditions import objection_to
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation
@@ -57,6 +57,7 @@ logger = logging.getLogger("splitter.reconciler")
 
 # A lost race is looked at again at once; other failures ever later, up to this.
 _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
+_URGENT_RETRIES = 4  # after so many failures the delay of what must not wait grows no more: 8 s
 # More lost races than this in a row are no races, and are said.
 _RACE_S, _RACES = 0.025, 6
 # Without the kind of its reports nothing goes on: looked at again after this.
@@ -189,6 +190,7 @@ class Reconciler:
                 self._others.moves(key, still=False)  # it did not begin: others may
                 self._enqueue_others()
             self._report_failure(observed, planned, in_force, error)
+            self._try_soon(key, planned)
             raise
         if planned.raises and (waited_s := self._queue.waited_s(key)) is not None:
             metrics.reacted(planned.verdict.reason, waited_s)
@@ -355,6 +357,11 @@ class Reconciler:
         delay_s = self._delay_s(key)
         logger.warning("reconcile failed workload=%s retry_s=%.1f because=%s", key, delay_s, error)
         self._queue.add_after(key, delay_s)
+
+    def _try_soon(self, key: Key, planned: Plan) -> None:
+        """Let no loss, and no pod without an owner, wait for a minute until a write is tried again."""
+        if any(map(must_not_wait, planned.actions)):
+            self._failures[key] = min(self._failures.get(key, 0), _URGENT_RETRIES)
 
     def _delay_s(self, key: Key) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1

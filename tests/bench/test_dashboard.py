@@ -23,9 +23,10 @@ from selenium.webdriver import Chrome
 
 from lab.bench.figures import machine, show
 from plugin.dashboard.browser import DESK, MISSING, chromium, looks_like, programs
-from plugin.dashboard.paper_cluster import PaperCluster, api_of, node, placed, split
+from plugin.dashboard.paper_cluster import PaperCluster, node, placed, split
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.plugin.dashboard.fleet import element_id
+from world.server import served
 
 pytestmark = [pytest.mark.bench, pytest.mark.skipif(programs() is None, reason=MISSING)]
 
@@ -119,7 +120,7 @@ async def test_of_a_thousand(tmp_path: Path) -> None:
     paper = cluster()
     with chromium(tmp_path / "chromium") as driver:
         driver.set_script_timeout(30)
-        async with api_of(paper) as address, command(address, tmp_path) as (page, pid, took_s):
+        async with served(paper.api) as address, command(address, tmp_path) as (page, pid, took_s):
             await _measure(paper, driver, page, pid, took_s)
 
 

@@ -1,4 +1,4 @@
-"""What the reconciler writes first in a storm, on the API of paper."""
+"""What the reconciler writes first in a storm, on the world's API server."""
 
 import asyncio
 from typing import Any
@@ -10,6 +10,7 @@ from splitter.core.model import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.reconciler.losses import can_wait
+from world.kinds import ref_of
 
 DEADLINE_S = 30.0
 
@@ -17,11 +18,11 @@ DEADLINE_S = 30.0
 async def test_whose_node_is_doomed_comes_first_after_a_start() -> None:
     """Nodes are listed before pods: when the doomed one was seen, nobody stood on it."""
     run = Run(30)
-    name = names_of(run.paper.nodes, Pool.SPOT)[0]
-    run.paper.nodes += run.paper.tainted([name])
+    name = names_of(run.api.nodes, Pool.SPOT)[0]
+    run.api.tainted([name])
     run.fill()
     run.cache.put_endangered_first()
-    doomed = [pod for pod in run.paper.pods if pod["spec"]["nodeName"] == name]
+    doomed = [pod for pod in run.api.pods if pod["spec"]["nodeName"] == name]
     hurt = {pod["metadata"]["labels"]["splitter.io/source"] for pod in doomed}
     assert 0 < len(hurt) < 30
     order: list[str] = []
@@ -37,17 +38,17 @@ async def test_deletion_costs_wait(monkeypatch: pytest.MonkeyPatch, why: str) ->
     """While somebody waits to be raised, or many are missing, no pod is written; then each doomed one is."""
     monkeypatch.setattr("splitter.reconciler._CALMER_S", 0.01)
     run = Run(3)
-    spot = names_of(run.paper.nodes, Pool.SPOT)
-    doomed = sum(pod["spec"]["nodeName"] in spot for pod in run.paper.pods)
+    spot = names_of(run.api.nodes, Pool.SPOT)
+    doomed = sum(pod["spec"]["nodeName"] in spot for pod in run.api.pods)
     costed: set[str] = set()
-    send = run.paper.send
+    send = run.api.send
 
     async def seen(method: str, path: ResourcePath, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
         if path.plural == "pods":
             costed.add(str(path))
         return await send(method, path, *rest, **more)
 
-    monkeypatch.setattr(run.paper, "send", seen)
+    monkeypatch.setattr(run.api, "send", seen)
     hurry = asyncio.Event()
     hurry.set()
     if why == "others are to be raised":
@@ -57,10 +58,10 @@ async def test_deletion_costs_wait(monkeypatch: pytest.MonkeyPatch, why: str) ->
         monkeypatch.setattr(hold, lambda _losses, _key, planned: hurry.is_set() and can_wait(planned))
     run.fill()
     task = asyncio.create_task(run.reconciler.run(2, 1))
-    for node in run.paper.tainted(spot):
+    for node in run.api.tainted(spot):
         run.cache.nodes.upsert(node)
     async with asyncio.timeout(DEADLINE_S):
-        while len({path for path, _ in run.paper.raises}) < 3 or len(run.queue):
+        while len({path for path, _ in run.api.raises}) < 3 or len(run.queue):
             await asyncio.wait([task], timeout=0.01)
         assert not costed
         hurry.clear()
@@ -72,7 +73,7 @@ async def test_deletion_costs_wait(monkeypatch: pytest.MonkeyPatch, why: str) ->
 async def test_a_loss_is_answered_while_twins_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A template set that takes long holds neither a worker nor the raises of its own users."""
     run = Run(3)
-    spot = names_of(run.paper.nodes, Pool.SPOT)
+    spot = names_of(run.api.nodes, Pool.SPOT)
 
     async def not_yet(*_: object) -> None:
         """Have nothing rendered."""
@@ -83,10 +84,10 @@ async def test_a_loss_is_answered_while_twins_are_rendered(monkeypatch: pytest.M
     async with asyncio.timeout(DEADLINE_S):
         while len(run.queue):
             await asyncio.wait([task], timeout=0.01)
-        assert run.paper.writes == 0
-        for node in run.paper.tainted(spot):
+        assert run.api.writes == 0
+        for node in run.api.tainted(spot):
             run.cache.nodes.upsert(node)
-        while len({path for path, _ in run.paper.raises}) < 3:
+        while len({path for path, _ in run.api.raises}) < 3:
             await asyncio.wait([task], timeout=0.01)
     task.cancel()
 
@@ -96,8 +97,8 @@ async def test_a_loss_is_remembered_while_writes_fail(monkeypatch: pytest.Monkey
     monkeypatch.setattr("splitter.reconciler._RETRY_S", 0.01)
     monkeypatch.setattr("splitter.reconciler.status_writer._INTERVAL_S", 0.01)
     run = Run(1)
-    spot = names_of(run.paper.nodes, Pool.SPOT)
-    send, refusing, tries = run.paper.send, True, 0
+    spot = names_of(run.api.nodes, Pool.SPOT)
+    send, refusing, tries = run.api.send, True, 0
 
     async def refused(method: str, path: ResourcePath, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
         nonlocal tries
@@ -106,20 +107,20 @@ async def test_a_loss_is_remembered_while_writes_fail(monkeypatch: pytest.Monkey
             raise ApiError(500, "InternalError", "failed calling webhook")
         return await send(method, path, *rest, **more)
 
-    monkeypatch.setattr(run.paper, "send", refused)
+    monkeypatch.setattr(run.api, "send", refused)
     run.fill()
     task = asyncio.create_task(run.reconciler.run(2, 1))
-    for node in run.paper.nodes:
+    for node in run.api.nodes:
         if node["metadata"]["name"] in spot:
             run.cache.nodes.forget(node["metadata"]["uid"])
     async with asyncio.timeout(DEADLINE_S):
         while tries < 2:  # so that the first has been dealt with
             await asyncio.wait([task], timeout=0.01)
-        for pod in run.paper.pods:
+        for pod in run.api.pods:
             if pod["spec"]["nodeName"] in spot:
                 run.cache.pods.forget(pod["metadata"]["uid"])
         refusing = False
-        while not run.paper.raises:
+        while not run.api.raises:
             await asyncio.wait([task], timeout=0.01)
     task.cancel()
-    assert run.paper.objects[run.paper.raises[0][0]]["spec"]["replicas"] == REPLICAS
+    assert run.api.objects.get(ref_of(run.api.raises[0][0]))["spec"]["replicas"] == REPLICAS

@@ -15,7 +15,6 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,6 +35,7 @@ from splitter.kube.real_use import real_use
 from splitter.relief.decide import Relief, relieve
 from splitter.relief.loads import Cluster, NodeLoad, ReplicaLoad, WorkloadLoad
 from splitter.relief.watch import HotNodesWatch
+from world.kinds import NODES as WORLD_NODES
 
 pytestmark = pytest.mark.bench
 
@@ -197,17 +197,17 @@ class Looks:
 
 async def watched(run: Run, kubeconfig: Path) -> tuple[float, int]:
     """Return the CPU seconds of one look, without the first ones, and how often a workload was woken."""
-    paper: Any = run.paper
+    api = run.api
     woken: list[Key] = []
     first = Tuning().samples + 1
     client = await connect(kubeconfig, None, LOOK_DEADLINE_S, 2)
     looks = Looks(client, first + MEASURED_LOOKS)
     measure = partial(real_use, looks, ())
     watch = HotNodesWatch(looks, run.cache, woken.append, measure=measure, tuning=Tuning(), interval_s=0.01)
-    observer = Observer(paper, run.cache)
+    observer = Observer(api, run.cache)
     in_force = PolicyInForce(Policy(relief="cpu=85"), (), {}, valid=True)
     steady = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "as wanted"))
-    keys = [Key(DEPLOYMENT, one["metadata"]["namespace"], one["metadata"]["name"]) for one in paper.sources]
+    keys = [Key(DEPLOYMENT, one["metadata"]["namespace"], one["metadata"]["name"]) for one in api.sources]
     for key in keys:
         watch.saw(await observer.observe(key, datetime.now(UTC)), in_force, steady)
     looking = asyncio.create_task(watch.run())
@@ -226,17 +226,17 @@ async def watched(run: Run, kubeconfig: Path) -> tuple[float, int]:
 def test_watching(tmp_path: Path, *, spread: bool) -> None:
     """While nothing is hot a look wakes no workload; what it costs is shown, with constraints and without."""
     run = Run(NODES * PODS_A_NODE // REPLICAS)
-    missing = NODES - len(run.paper.nodes)
-    run.paper.nodes += [node(f"spot-more-{number}", Pool.SPOT) for number in range(missing)]
-    for one in run.paper.nodes:
+    for number in range(NODES - len(run.api.nodes)):
+        run.api.put_at(WORLD_NODES, node(f"spot-more-{number}", Pool.SPOT))
+    for one in run.api.nodes:
         one["metadata"]["labels"][BY_HOST["topologyKey"]] = one["metadata"]["name"]
-    for one in run.paper.twins if spread else ():
+    for one in run.api.twins if spread else ():
         selector = {"matchLabels": one["spec"]["template"]["metadata"]["labels"]}
         one["spec"]["template"]["spec"]["topologySpreadConstraints"] = [BY_HOST | {"labelSelector": selector}]
     run.fill()
-    pods = [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in run.paper.pods]
-    workloads = len(run.paper.sources)
-    with serving(pods, [one["metadata"]["name"] for one in run.paper.nodes], tmp_path / "kubeconfig"):
+    pods = [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in run.api.pods]
+    workloads = len(run.api.sources)
+    with serving(pods, [one["metadata"]["name"] for one in run.api.nodes], tmp_path / "kubeconfig"):
         look_s, woken = asyncio.run(watched(run, tmp_path / "kubeconfig"))
     # When looking begins, and when it is known that nothing is hot.
     assert woken <= 2 * workloads

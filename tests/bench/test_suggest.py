@@ -16,6 +16,8 @@ import pytest
 
 from lab.bench.figures import machine, show
 from unlabelled import World
+from world.kinds import PODS
+from world.server import serving
 
 pytestmark = pytest.mark.bench
 
@@ -41,7 +43,7 @@ class TestSuggest:
             else:
                 world.add_stateful_set(f"db-{number}", namespace=namespace)
         took = []
-        with world.served(tmp_path / "kubeconfig"):
+        with serving(world.api, tmp_path / "kubeconfig"):
             command = [sys.executable, "-m", "splitter", "suggest", "-A", "-o", "json"]
             environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
             for _ in range(RUNS):
@@ -49,13 +51,13 @@ class TestSuggest:
                 ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
                 took.append(time.monotonic() - began)
                 assert len(json.loads(ran.stdout)["workloads"]) == WORKLOADS
-        pods = len(world.objects["/api/v1/pods"])
+        pods = len(world.api.objects.all(PODS))
         show(
             f"splitter suggest -A, {WORKLOADS} workloads, {pods} pods, {RUNS} runs",
             [
                 ("median", f"{statistics.median(took):.2f} s", "under 10 s"),
                 ("slowest", f"{max(took):.2f} s", ""),
-                ("requests of one run", str(len(world.asked) // RUNS), ""),
+                ("requests of one run", str(len(world.api.asked) // RUNS), ""),
                 ("machine", json.dumps(machine()), ""),
             ],
         )

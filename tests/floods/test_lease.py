@@ -1,56 +1,40 @@
 """Requests for the Lease that time out: that is no reason to ask an overloaded API server for everything."""
 
+import asyncio
+
 import pytest
 
-from kube.raw import Raw
-from splitter.kube.client import ApiError
+from leaping import passing
 from splitter.kube.lease import Election
-from splitter.kube.paths import ResourcePath
+from world.api import Api
 
 pytestmark = pytest.mark.slow
 
 
-class Server:
-    """A Lease in memory; every so-manieth request times out."""
+async def lived(
+    api: Api, for_s: float, *, cut_off: tuple[float, float] = (0.0, 0.0)
+) -> tuple[Election, list[bool]]:
+    """Return an election after so long, and each time that it said that the API server is back.
 
-    def __init__(self, clock: list[float], every: int) -> None:
-        self._clock, self._every, self.asked = clock, every, 0
-        self.lost_from_s, self.lost_until_s, self.answers_after_s = 0.0, 0.0, 0.0
-        self._lease: Raw | None = None
-
-    async def send(
-        self, method: str, _: ResourcePath, body: Raw | None = None, *, timeout_s: float | None = None
-    ) -> Raw:
-        """Answer, or let the time pass."""
-        self.asked += 1
-        lost = self.lost_from_s <= self._clock[0] < self.lost_until_s
-        if lost or (self._every and self.asked % self._every == 0):
-            self._clock[0] += timeout_s or 0.0
-            raise ApiError(0, "NoAnswer", "timed out")
-        self._clock[0] += self.answers_after_s
-        if method == "GET" and self._lease is None:
-            raise ApiError(404, "NotFound", "no Lease")
-        if body is not None:
-            self._lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.asked)}}
-        return self._lease or {}
-
-
-async def lived(server: Server, clock: list[float], for_s: float) -> tuple[Election, list[bool]]:
-    """Return an election after so long, and each time that it said that the API server is back."""
+    Between these two instants nothing is answered.
+    """
     back: list[bool] = []
-    election = Election(
-        server, "ns", "me", 12, clock=lambda: clock[0], dice=lambda low, _: low, reconnected=back.append
-    )
-    while clock[0] < for_s:
-        wait_s = await election.step()  # which lets time pass itself
-        clock[0] += wait_s
+    election = Election(api, "ns", "me", 12, dice=lambda low, _: low, reconnected=back.append)
+    loop = asyncio.get_running_loop()
+    begins_s, ends_s = (loop.time() + at_s for at_s in cut_off)
+    loop.call_at(begins_s, setattr, api, "cut_off", begins_s < ends_s)
+    loop.call_at(ends_s, setattr, api, "cut_off", False)
+    ends_s = loop.time() + for_s
+    while loop.time() < ends_s:
+        await passing(await election.step())
     return election, back
 
 
 async def test_one_time_out_lists_nothing_anew() -> None:
     """While it leads all the time, nobody else has written: the watches are only opened again."""
-    clock = [0.0]
-    election, back = await lived(Server(clock, every=6), clock, 600.0)
+    api = Api()
+    api.lease_fails_every = 6
+    election, back = await lived(api, 600.0)
     assert election.leading
     assert len(back) > 20
     assert not any(back)
@@ -58,10 +42,7 @@ async def test_one_time_out_lists_nothing_anew() -> None:
 
 async def test_away_for_long_lists_anew() -> None:
     """It has not led meanwhile, and somebody else may have: everything is listed, once."""
-    clock = [0.0]
-    server = Server(clock, every=0)
-    server.lost_until_s = 60.0
-    _, back = await lived(server, clock, 600.0)
+    _, back = await lived(Api(), 600.0, cut_off=(0.0, 60.0))
     assert back == [True]
 
 
@@ -71,11 +52,10 @@ async def test_who_has_lost_the_lead_was_away_for_long(
 ) -> None:
     """However an outage lies between the requests: who leads again has listed everything before."""
     for sixth in range(12):
-        clock = [0.0]
-        server = Server(clock, every=0)
-        server.lost_from_s, server.answers_after_s = 20.0 + sixth / 6, 0.7
-        server.lost_until_s = server.lost_from_s + lasting_s
+        api = Api()
+        api.latency_s = lambda: 0.7
+        begins_s = 20.0 + sixth / 6
         caplog.clear()
-        election, back = await lived(server, clock, 60.0)
+        election, back = await lived(api, 60.0, cut_off=(begins_s, begins_s + lasting_s))
         assert election.leading
         assert any(back) or "not leading any more" not in caplog.text

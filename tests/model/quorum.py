@@ -1,7 +1,7 @@
 """Explores a small split StatefulSet to its end, breadth first: no promise broken, rest always within reach.
 
 As `explore` for Deployments: every order in which splitter, the StatefulSet controller, pods and people may
-act, with a crash after any write. Time stands still; nodes stay (the stories' random lives lose them).
+act, with a crash after any write. Time stands still; nodes stay (the random lives of stories lose them).
 """
 
 from collections import deque
@@ -9,13 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from splitter.core.actions import Action
-from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.core.labels_annotations.label import parse_ownership_mark
-from splitter.core.model import Pool
-from stories.cluster import LostRaceError
-from stories.members import Splitter, unsettled
-from stories.quorum import (
+from model.quorum_process import Splitter, unsettled
+from model.quorum_world import (
     BrokenPromiseError,
     Member,
     Quorum,
@@ -25,6 +20,11 @@ from stories.quorum import (
     sync,
     unshared,
 )
+from splitter.core.actions import Action
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
+from splitter.core.labels_annotations.label import parse_ownership_mark
+from splitter.core.model import Pool
+from stories.cluster import LostRaceError
 
 NOW = 10_000
 

@@ -201,6 +201,13 @@ class TestVain:
         more = (*map(node, NODES), node("d", sound=False))
         assert look_module.is_vain(looked(own, past=(tried,), nodes=more), Aim.COOL, candidate(own))
 
+    def test_another_node_or_one_that_is_cool_now_makes_a_difference(self) -> None:
+        """Where the replica may run there."""
+        own = workload(replica(0, may_run_on=frozenset("abcd")))
+        looks = [looked(own), looked(own, nodes=(*map(node, NODES), node("d"))), looked(own)]
+        looks[2].avoid = ("b",)
+        assert len({look_module.stand_of(one, Aim.COOL, candidate(own)) for one in looks}) == 3
+
     def test_is_known_after_a_restart(self) -> None:
         """The same facts are told the same way."""
         assert look_module.shortened("cool", ["a"]) == look_module.shortened("cool", ["a"])

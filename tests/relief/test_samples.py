@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from relief.world import BEGIN, MINUTE, piled
+from relief.scene import BEGIN, MINUTE, piled
 from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
 from splitter.relief.decide import Relief, relieve
 from splitter.relief.loads import Cluster

@@ -12,7 +12,7 @@ from builders import KEY, NOW, observation, pod, replica_set, source, split, twi
 from splitter.core.actions import CreatePlaceholder
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.handover import Step
-from splitter.core.hot_nodes import Aim, HotNodes
+from splitter.core.hot_nodes import HotNodes
 from splitter.core.labels_annotations.policy import Policy, SpotAffinity
 from splitter.core.model import Attachment, Note, Observation, Pool, RelatedObjects
 from splitter.core.names import STATEFUL_SET, Key
@@ -25,7 +25,7 @@ from splitter.core.relief.model import Amounts, Sample, Tuning
 from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse
-from splitter.kube.client import NOT_LEADING, ApiError
+from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.kube.real_use import RealUse
 from splitter.kube.records import PodRecord
@@ -181,69 +181,6 @@ class Watch:
 
 
 class TestWatch:
-    def test_nothing_is_kept_of_who_asks_for_nothing(self) -> None:
-        """No workload that asks for none costs anything."""
-        one = Watch()
-        one.watch.saw(*seen(relief=None))
-        assert one.look(3) == HotNodes()
-        assert one.enqueued == []
-
-    async def test_nothing_is_read_while_nobody_asks(self) -> None:
-        """The source of real use is not even asked."""
-        one = Watch()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await one.watch.run()  # reading would fail: there is no reader
-
-    def test_hot_after_three_looks(self) -> None:
-        """Then a replica is to leave, and its workload is reconciled."""
-        one = Watch()
-        one.watch.saw(*seen())
-        assert one.look(2).leaves is None
-        view = one.look()
-        assert (view.hot, view.known, view.avoid) == (("hot-1",), True, frozenset({"hot-1"}))
-        assert view.leaves is not None
-        assert view.leaves.why == "hot-1 is hot: cpu at 96 %, 85 % are the most"
-        assert one.enqueued == [KEY, KEY]
-
-    def test_a_move_begins_once(self) -> None:
-        """What was begun is not wanted again before the next look."""
-        one = Watch()
-        one.watch.saw(*seen())
-        one.look(3)
-        observed, in_force, planned = seen()
-        one.watch.saw(observed, in_force, replace(planned, relief=ReliefStatus(moves=(MOVE,))))
-        assert one.watch.view(KEY).leaves is None
-
-    def test_pauses_for_what_is_missing(self) -> None:
-        """The workload is told, once; afterwards three looks are needed anew."""
-        one = Watch()
-        one.watch.saw(*seen())
-        one.look(3)
-        one.enqueued.clear()
-        view = one.look(4, missing="install metrics-server")
-        assert (view.paused, view.known, view.leaves) == ("install metrics-server", False, None)
-        assert one.enqueued == [KEY]
-        assert not one.look(2).known
-        assert one.look().known
-
-    def test_one_answer_that_does_not_come_ends_nothing(self) -> None:
-        """What was known stays so for two looks; nothing begins by it."""
-        one = Watch()
-        one.watch.saw(*seen())
-        one.look(3)
-        one.enqueued.clear()
-        view = one.look(2, missing="nobody answers")
-        assert (view.paused, view.known, view.hot, view.leaves) == ("", True, ("hot-1",), None)
-        assert one.enqueued == []
-        assert one.look().leaves is not None
-
-    def test_the_first_look_says_what_is_missing(self) -> None:
-        """Who asks for relief learns at once that a right is not there."""
-        one = Watch()
-        one.watch.saw(*seen())
-        assert one.look(missing="apply manifests/relief.yaml").paused == "apply manifests/relief.yaml"
-
     @pytest.mark.parametrize(
         "forged",
         [
@@ -275,13 +212,6 @@ class TestWatch:
         assert view.paused == ""
         assert view.hot == ("hot-1",)
         assert view.left.startswith("cool-1 is going or gone")
-
-    def test_nothing_leaves_of_a_workload_that_moves(self) -> None:
-        """Only of one that is Steady."""
-        one = Watch()
-        observed, in_force, planned = seen()
-        one.watch.saw(observed, in_force, replace(planned, state=State.MOVING))
-        assert one.look(4).leaves is None
 
     @pytest.mark.parametrize(
         ("hours", "taken_back", "leaves"), [(2, True, False), (2, False, True), (25, True, True)]
@@ -329,22 +259,6 @@ class TestToSpot:
         one.cache.nodes["hot-1"] = CapacityClass.ON_DEMAND
         return one
 
-    def test_a_replica_that_prefers_spot_is_to_leave(self) -> None:
-        """When spot has had room for the soak: ten minutes, where nobody says otherwise."""
-        one = self.watch()
-        one.watch.saw(*seen(affinity=SpotAffinity.PREFERRED))
-        view = one.look(10, full=6400)
-        assert (view.leaves, view.hot) == (None, ())
-        assert view.badly_placed == (
-            "8 of its replicas prefer spot and stand on on-demand:"
-            " spot has room, and is to have it for 600 s first"
-        )
-        one.enqueued.clear()
-        leaves = one.look(full=6400).leaves
-        assert leaves is not None
-        assert (leaves.aim, leaves.why) == (Aim.SPOT, "hot-1 is on-demand, and spot has had room for 600 s")
-        assert one.enqueued == [KEY]
-
     def test_after_losses_the_soak_is_the_longer_one(self) -> None:
         """Spot that flaps has doubled it, and that counts here too."""
         one = self.watch()
@@ -359,15 +273,6 @@ class TestToSpot:
         one.watch.saw(*seen())
         view = one.look(30, full=6400)
         assert (view.leaves, view.badly_placed) == (None, "")
-
-    def test_the_soak_begins_anew_when_real_use_is_not_known(self) -> None:
-        """Three looks without an answer: nobody knows whether spot had room."""
-        one = self.watch()
-        one.watch.saw(*seen(affinity=SpotAffinity.PREFERRED))
-        one.look(9, full=6400)
-        one.look(3, missing="nobody answers")
-        assert one.look(10, full=6400).leaves is None
-        assert one.look(full=6400).leaves is not None
 
 
 class TestSource:
@@ -423,26 +328,6 @@ class TestSpread:
         for name in one.cache.nodes:
             one.cache.labels[name] = {"kubernetes.io/hostname": name}
         return one
-
-    def test_a_replica_is_to_leave(self) -> None:
-        """When that has been so for ten minutes; where it may not stay is known while the move goes on."""
-        one = self.watch()
-        one.watch.saw(*seen())
-        how = "hot-1 holds 8 of its replicas and cool-1 0 (kubernetes.io/hostname, maxSkew 1)"
-        view = one.look(10, full=6400)
-        assert (view.leaves, view.hot) == (None, ())
-        assert view.badly_placed == f"{how}: it is to be so for 600 s before one moves"
-        leaves = one.look(full=6400).leaves
-        assert leaves is not None
-        assert (leaves.aim, leaves.why, leaves.keep_off) == (Aim.SPREAD, how, ())
-        observed, in_force, planned = seen()
-        going_on = ReliefStatus(moves=(replace(MOVE, at=one.now, newer_than=one.now, aim=Aim.SPREAD),))
-        observed = replace(observed, now=one.now)
-        one.watch.saw(observed, in_force, replace(planned, relief=going_on))
-        view = one.look(full=6400)
-        assert (view.leaves, view.crowded) == (None, frozenset({"hot-1"}))
-        one.watch.saw(observed, in_force, replace(planned, state=State.MOVING))
-        assert one.look(full=6400).crowded == frozenset()
 
     @pytest.mark.parametrize(
         "fields",
@@ -524,25 +409,6 @@ class TestSpread:
 
 
 class TestHints:
-    def test_keep_the_new_one_off_the_hot_node(self) -> None:
-        """It has room by requests, and would draw it."""
-        one = Watch()
-        one.watch.saw(*seen())
-        leaves = one.look(3).leaves
-        assert leaves is not None
-        assert leaves.keep_off == ("hot-1",)
-
-    def test_are_asked_for_once(self) -> None:
-        """Between two looks: who preempts one is not made to do so again."""
-        one = Watch()
-        one.watch.saw(*seen())
-        one.look(3)
-        observed, in_force, planned = seen()
-        one.watch.saw(observed, in_force, replace(planned, actions=(PLACEHOLDER,)))
-        leaves = one.watch.view(KEY).leaves
-        assert leaves is not None
-        assert leaves.keep_off == ()
-
     @pytest.mark.parametrize(
         ("fields", "kept"),
         [
@@ -567,19 +433,6 @@ class TestHints:
         assert leaves is not None
         assert leaves.keep_off == kept
 
-    def test_not_where_a_quota_is_near(self) -> None:
-        """The move goes on without one, and that is said."""
-        one = Watch()
-        hard, used = {"pods": "10"}, {"pods": "9"}
-        one.quotas.items = [{"metadata": {"name": "small"}, "status": {"hard": hard, "used": used}}]
-        one.watch.saw(*seen())
-        view = one.look(3)
-        assert view.leaves is not None
-        assert view.leaves.keep_off == ()
-        assert view.unhinted == (
-            "the scheduler gets no hint: the ResourceQuota small of the namespace is nearly used up"
-        )
-
     def test_not_where_quotas_may_not_be_read(self) -> None:
         """An older file of rights is enough for all else."""
         one = Watch()
@@ -589,19 +442,6 @@ class TestHints:
         assert view.leaves is not None
         assert view.leaves.keep_off == ()
         assert view.unhinted.endswith("apply manifests/relief.yaml")
-
-    def test_one_that_is_refused_is_no_failure(self) -> None:
-        """The namespace may not admit it, or splitter may not create pods: as without it, and it is said."""
-        one = Watch()
-        one.watch.saw(*seen())
-        one.look(3)
-        _, _, planned = seen()
-        refused = ApiError(403, "Forbidden", "pods is forbidden")
-        assert one.watch.is_unhinted(KEY, replace(planned, actions=(PLACEHOLDER,)), refused)
-        assert one.watch.view(KEY).unhinted == "the scheduler gets no hint: pods is forbidden"
-        assert not one.watch.is_unhinted(KEY, planned, refused)
-        overtaken = ApiError(0, NOT_LEADING, "no")
-        assert not one.watch.is_unhinted(KEY, replace(planned, actions=(PLACEHOLDER,)), overtaken)
 
 
 SET = Key(STATEFUL_SET, "shop", "db")

@@ -1,280 +1,306 @@
-"""A life by dice: everybody acts in any order, late, and splitter crashes; the promises hold.
+"""A life by dice: things happen at any moment to a workload in the world; the judge looks at each event.
 
-`Life(seed).run()` lets the world do a number of random things, then leaves it alone with enough nodes and
-checks that a steady state is reached. The same seed gives the same life.
+`Life(seed).live()` lets random things happen, then leaves the workload alone with enough nodes and checks
+that a steady state is reached. The same seed gives the same life.
 """
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy, parse_policy
-from splitter.core.plan import Rules
-from stories import budgets
-from stories.budgets import Guarded
-from stories.cluster import Cluster, Pod, copied
-from stories.controllers import actors, next_due
-from stories.hands import Hands
-from stories.informers import Informers
-from stories.kubelets import fall_ill
-from stories.promises import (
-    CONTROLLER,
-    BrokenPromiseError,
-    Promises,
-    check_action,
-    traces,
-    unsettled,
-)
-from stories.reconciles import Splitter
+from stories.director import LABEL, NOTICE, Story
+from stories.judge import BrokenPromiseError
+from stories.words import images
+from world import clock
+from world.cluster import POOL
+from world.controllers.kubelet import Timing
+from world.kinds import BUDGETS, NODES, PODS, SPLITS, Raw, Ref, path_of
 
-POLICY = Policy(on_demand_base=1, spot_percent=75)
-PAST_STEPS = 8  # so far back splitter may see
-SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
+Hand = tuple[str, Callable[[], object]]
+
+POLICY = {"on_demand_base": "1", "spot_percent": "75"}
+RESTS_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
+_LOOKS_S = (5, 60, 300)
+_QUOTA = path_of("/api/v1/resourcequotas", "shop", "small")
 
 
-@dataclass(frozen=True)
-class Habits:
-    """What goes on all through a life, beside what happens once; probabilities a step, or an event."""
-
-    by_hand: bool = False
-    """People lay hands on what splitter has made, and replicas fall ill."""
-    lags: bool = False
-    """The controllers see late what has changed."""
-    loses: float = 0
-    """The answer to a write does not come."""
-    stale: float = 0
-    """Splitter sees the pods as they were some steps ago."""
-    scales: float = 0
-    """An autoscaler changes the source's count."""
-    together: float = 0
-    """The next thing happens at once."""
-
-    @classmethod
-    def of(cls, dice: Random) -> "Habits":
-        """Return some: one life in four has none of them."""
-        if dice.random() < 0.25:
-            return cls()
-        return cls(
-            dice.random() < 0.7,
-            dice.random() < 0.3,
-            dice.choice([0, 0, 0, 0.05, 0.3]),
-            dice.choice([0, 0, 0, 0.2, 0.6]),
-            dice.choice([0, 0, 0.02, 0.1]),
-            dice.choice([0, 0, 0.3]),
-        )
-
-
-class Life:
+class Life(Story):
     """One random run."""
 
-    def __init__(self, seed: int, habits: Habits | None = None) -> None:
-        self.dice = Random(seed)
-        self.habits = habits if habits is not None else Habits.of(Random(f"habits of {seed}"))
-        dice = self.dice
-        self.cluster = Cluster(dice.randint(0, 8), dice.choice([0, 1, 1, 2, 3]), dice.randint(0, 2))
-        self.cluster.start_s, self.cluster.stop_s = dice.choice([1, 5, 20]), dice.choice([1, 5])
-        self.cluster.tolerates_silence = seed % 4 == 0
-        self.cluster.tolerates_everything = seed % 8 == 0
-        self.cluster.stalls_as_kubernetes = False  # it would stop a life that splitter has no part in
-        self.cluster.budgets_refused_until = 0
-        self.cluster.min_ready_s = dice.choice([0, 0, 10, 60])
-        self.cluster.notice_s = dice.choice([None, None, 30.0, 120.0])
-        self.promises = Promises(self.cluster)
-        self.guarded = Guarded(self.cluster)
-        self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
-        self.splitter.judge = lambda action: check_action(self.cluster, action)
-        self.splitter.loses_answer = lambda: dice.random() < self.habits.loses
-        self.seen_turn = 0
-        self.past: deque[tuple[int, dict[str, Pod]]] = deque(maxlen=PAST_STEPS)
-        """How the pods were, with the turn of the world."""
-        self.hands = Hands(self.cluster, dice, self.splitter, self.guarded)
-        self.hands.by_hand = self.habits.by_hand
-        if self.habits.lags:
-            self.cluster.informers = Informers(self.cluster)
-        self.log: deque[str] = deque(maxlen=80)
-        for spot in (False, False, True, True, True):
-            self.hands.add_node(spot=spot)
-        self._settle()
-        self.cluster.now += 30
-        self._settle()
+    def __init__(self, seed: int) -> None:
+        self.dice = dice = Random(seed)
+        surge = dice.choice([0, 1, 1, 2, 3])
+        super().__init__(
+            f"life {seed}",
+            dice.randint(0, 8),
+            surge,
+            dice.randint(0, 2) if surge else dice.randint(1, 2),
+            timing=Timing(start_s=1.0, ready_s=dice.choice([0.5, 4.0, 19.0]), end_s=dice.choice([1.0, 5.0])),
+            provider=dice.choice(["", "aws", "gce"]),
+            seed=seed,
+            lag_s=dice.choice([0.02, 0.02, 0.02, 0.5]),
+        )
+        lost, late_s = dice.choice([0, 0, 0, 0.05, 0.2]), dice.choice([0, 0, 0.2, 2.0])
+        self.by_hand = dice.random() < 0.5
+        self.api.loses = lambda: dice.random() < lost
+        self.api.lag_s = lambda: dice.random() * late_s
+        self.excused_s += 2 * late_s
+        self.nodes, self.image = 0, 1
 
-    def run(self, events: int = 18, steps_between: int = 25) -> None:
+    def live(self, events: int = 18) -> None:
         """Live, then come to rest."""
-        self.cluster.label(on=True)
-        self._world("labelled", lambda: None)
-        if self.dice.random() < 0.5:  # else it may begin in the middle of the hand-over
-            self._settle()
-            self._world("time", self.hands.pass_time)
-            self._settle()
+        self.label(**POLICY)
         for _ in range(events):
-            for _ in range(self.dice.randint(0, steps_between)):
-                self._random_step()
-            self._world(*self.hands.next())
-            while self.dice.random() < self.habits.together:
-                self._world(*self.hands.next())
+            self.wait(self.dice.choice([0, 0, 1, 2, 5, 10, 60, 200, 700]))
+            self.happens(*self.next())
+            self._must_keep()
         self._leave_alone()
         self._rest()
 
-    def _tell(self, text: str) -> None:
-        if not self.log or self.log[-1][7:] != text:
-            self.log.append(f"{self.cluster.now:6} {text}")
+    def next(self) -> Hand:
+        """Return what happens next."""
+        if self.by_hand and self.dice.random() < 0.4:
+            return self.dice.choice([*self._on_ours(), *self._on_pods()])
+        return self.dice.choice(self._frequent() if self.dice.random() < 0.5 else self._rarer())
 
-    # The world.
+    def _must_keep(self) -> None:
+        if self.judge.broken:
+            raise BrokenPromiseError(self.judge.broken[0])
 
-    def _world(self, what: str, act: Callable[[], object]) -> None:
-        self._tell(f"WORLD {what}")
-        with self.promises.world():
-            act()
+    # --- what happens -----------------------------------------------------------------------------
 
-    # Everybody else.
+    def _frequent(self) -> list[Hand]:
+        dice, machines = self.dice, self.cluster.machines
+        spot = self.scene.spot_nodes()
+        labelled = LABEL in self.scene.source["metadata"].get("labels", {})
+        count = dice.randint(0, 8)
+        events: list[Hand] = [
+            (f"scaled to {count}", self.changed(lambda raw: raw["spec"].update(replicas=count))),
+            (f"scaled to {count}", self.changed(lambda raw: raw["spec"].update(replicas=max(1, count)))),
+            ("a new image", self._new_image),
+            (f"label flipped, was {labelled}", self.changed(partial(_labelled, on=not labelled))),
+            ("nothing", lambda: None),
+            ("a node comes", partial(self._comes, "spot")),
+        ]
+        if spot:
+            name = dice.choice(spot)
+            events += [
+                (f"notice for {name}", partial(self._notices, name)),
+                (f"{name} vanishes", partial(self.cluster.vanish, name)),
+                (f"{name} vanishes", partial(self.cluster.vanish, name)),
+                ("notice for all spot", partial(self._notices, *spot)),
+                (f"{name} is silent", partial(self.cluster.silence, name)),
+                (f"kubectl drain {name}", partial(self._drains, name)),
+            ]
+        there = [name for name in machines.silent if self.objects.find(Ref(NODES, "", name))]
+        if there:
+            events.append((f"{there[0]} speaks again", partial(self.cluster.speak, there[0])))
+        if self.scene.source["spec"].get("paused"):
+            events.append(
+                ("kubectl rollout resume", self.changed(lambda raw: raw["spec"].pop("paused", None)))
+            )
+        return events
 
-    def _random_step(self) -> None:
-        if self.habits.stale:
-            pods = {name: copied(pod) for name, pod in self.cluster.pods.items()}
-            self.past.append((self.promises.world_turns, pods))
-        if self.dice.random() < self.habits.scales:
-            self._world(*self.hands.scaled())
-        if self.dice.random() < 0.25:
-            self.cluster.now += self.dice.choice([0, 1, 1, 2, 5])
-        if self.dice.random() < 0.4:
-            self._splitter_step()
-            return
-        if self.cluster.drains and self.dice.random() < 0.2:
-            self._drain()
-            return
-        if self.dice.random() < 0.1 and self._fall_ill():
-            return
-        act = self.dice.choice([*actors(self.cluster), *budgets.actors(self.cluster)])
-        with self.promises.step(CONTROLLER):
-            act()
+    def _rarer(self) -> list[Hand]:
+        """Return what people change about the workload and its surroundings, and what goes on on-demand."""
+        dice, replicas = self.dice, self.scene.replicas
+        asked = {
+            "on_demand_base": dice.choice(["0", "1", "2", "4", "majority"]),
+            "spot_percent": dice.choice(["0", "50", "80", "100"]),
+            "on_demand_max": dice.choice(["3", "8", None, None]),
+            "soak": dice.choice(["1s", "60s", "10m"]),
+            "grace": dice.choice(["0s", "30s", "180s"]),
+            "freeze": dice.choice(["true", None]),
+            "dry_run": dice.choice(["true", None, None]),
+            "rollout_order": dice.choice(["spot-first", "on-demand-first"]),
+            "evictions": dice.choice(["one-at-a-time", "surge-first", "unguarded", None]),
+        }
+        events: list[Hand] = [
+            (f"{key}={text}", self.changed(partial(self.annotated, {key: text})))
+            for key, text in asked.items()
+        ]
+        quota, surge, answers = (
+            dice.choice([None, replicas, replicas + 2]),
+            dice.randint(0, 3),
+            dice.random() < 2 / 3,
+        )
+        numbers = {"maxSurge": surge, "maxUnavailable": dice.randint(0 if surge else 1, 2)}
+        events += [
+            (
+                f"strategy {numbers}",
+                self.changed(lambda raw: raw["spec"]["strategy"].update(rollingUpdate=numbers)),
+            ),
+            (f"a quota of {quota}", partial(self._quota, quota)),
+            (f"the registry answers: {answers}", partial(self._registry, answers)),
+            ("writes are refused for a minute", partial(self.refuses_for, 60.0)),
+            ("splitter is away", lambda: None),
+            ("an on-demand node comes", partial(self._comes, "od")),
+        ]
+        on_demand = [raw["metadata"]["name"] for raw in self.objects.all(NODES)]
+        on_demand = [name for name in on_demand if name.startswith("od")]
+        if len(on_demand) > 1:
+            name = dice.choice(on_demand)
+            events += [
+                (f"notice for {name}", partial(self._notices, name)),
+                (f"{name} vanishes", partial(self.cluster.vanish, name)),
+                (f"kubectl drain {name}", partial(self._drains, name)),
+            ]
+        return events
 
-    def _fall_ill(self) -> bool:
-        changed = fall_ill(self.cluster)
-        if changed:
-            self.promises.happened()
-        return changed
+    def _on_ours(self) -> list[Hand]:
+        """Return what people do to what splitter has made, one line of kubectl each."""
+        count = self.dice.randint(0, 8)
+        events: list[Hand] = [("nothing", lambda: None)]
+        for pool in self.scene.twins:
+            twin = self.twin(pool)
+            events += [
+                (
+                    f"kubectl scale {twin.name}",
+                    self.changed(lambda raw: raw["spec"].update(replicas=count), twin),
+                ),
+                (
+                    f"kubectl rollout pause {twin.name}",
+                    self.changed(lambda raw: raw["spec"].update(paused=True), twin),
+                ),
+                (f"kubectl delete {twin.name}", partial(self._deletes, twin)),
+                (f"{twin.name} is edited", self.changed(partial(_with_image, "web:by-hand"), twin)),
+            ]
+        events += [
+            (
+                f"kubectl delete {raw['kind']} {raw['metadata']['name']}",
+                partial(self._deletes, Ref(kind, "shop", raw["metadata"]["name"])),
+            )
+            for kind in (SPLITS, BUDGETS)
+            for raw in self.objects.all(kind, "shop")
+        ]
+        return events
 
-    def _drain(self) -> bool:
-        drains = dict(self.cluster.drains)
-        changed = self.guarded.drain()
-        if changed:
-            self.promises.happened()
-            self._tell(f"WORLD evicted of {list(drains)}, still drained {list(self.cluster.drains)}")
-        return changed
+    def _on_pods(self) -> list[Hand]:
+        """Return what becomes of one replica."""
+        pods = self.scene.pods()
+        if not pods:
+            return [("nothing", lambda: None)]
+        pod = self.dice.choice(pods)
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        return [
+            (f"kubectl delete {name}", partial(self._deletes, Ref(PODS, "shop", name))),
+            (f"{name} fails its probe", partial(self._ails, partial(self.cluster.machines.ill.add, uid))),
+            (
+                f"{name} crashes",
+                partial(self._ails, lambda: self.cluster.machines.crashing.update({uid: clock.now()})),
+            ),
+        ]
 
-    def _look(self) -> None:
-        """Decide what splitter sees: all there is, or the pods as they were, but for its own writes."""
-        self.splitter.cache, self.seen_turn = self.cluster, self.promises.world_turns
-        if not self.past or self.dice.random() >= self.habits.stale:
-            return
-        self.seen_turn, pods = self.dice.choice(self.past)
-        view = copied(self.cluster)
-        view.pods = {name: copied(pod) for name, pod in pods.items()}
-        for name, seen in view.pods.items():
-            if (pod := self.cluster.pods.get(name)) is not None:
-                seen.cost, seen.cost_before, seen.label = pod.cost, pod.cost_before, pod.label
-                seen.cost_at = pod.cost_at
-        self.splitter.cache = view
+    def annotated(self, asked: dict[str, str | None], raw: Raw) -> None:
+        """Annotate the source."""
+        held = raw["metadata"].setdefault("annotations", {})
+        for key, text in asked.items():
+            name = f"splitter.io/{key.replace('_', '-')}"
+            held.pop(name, None)
+            if text is not None:
+                held[name] = text
 
-    def _splitter_step(self) -> None:
-        if not self.splitter.pending:
-            self._look()
-            self.promises.look(self.splitter.cache)
-            result = self.splitter.begin()
-            self.guarded.look(result)
-            self._tell(f"{result.step} {result.state} {result.verdict.message[:150]}")
-            if not self.splitter.pending:
-                self.guarded.written()
-            return
-        action = self.splitter.pending[0]
-        # What the world did after it looked, it cannot know.
-        self.promises.excused = self.seen_turn < self.promises.world_turns
-        with self.promises.step(f"{self.cluster.now} {action}"):
-            done = self.splitter.write_next()
-        self.promises.excused = False
-        if not done:
-            self.guarded.missed()
-        elif not self.splitter.pending:
-            self.guarded.written()
-        self._tell(f"  {'wrote' if done else 'LOST'} {str(action)[:150]}")
+    def _new_image(self) -> None:
+        self.image += 1
+        broken = self.dice.choice(["", "", "", "-broken", "-crash"])
+        number = self.dice.choice([self.image, self.image, self.dice.randint(1, self.image)])
+        self.changed(partial(_with_image, f"web:{number}{broken}"))()
+
+    def _comes(self, pool: str, pods: int | None = None) -> None:
+        self.nodes += 1
+        labels = {POOL: "spot" if pool == "spot" else "on-demand"}
+        self.cluster.add_node(f"{pool}-{self.nodes}", labels, pods=pods or self.dice.randint(2, 12))
+
+    def _notices(self, *names: str) -> None:
+        self.scene.doomed.update(names)
+        for name in names:
+            self.cluster.taint(name, [NOTICE])
+
+    def _drains(self, name: str) -> None:
+        if name not in self.drains:
+            at_rest = (
+                self.scene.status.get("state") == "Steady" and self.scene.available() == self.scene.replicas
+            )
+            self.judge.guarded = at_rest and self.objects.find(Ref(BUDGETS, "shop", "web-guard")) is not None
+            self.cordon(name)()
+            self.drains[name] = self.loop.create_task(self._drained(name))
+
+    def _deletes(self, ref: Ref) -> None:
+        self.judge.world(5.0)  # the garbage collector comes later
+        self.objects.delete(ref)
+
+    def _ails(self, act: Callable[[], object]) -> None:
+        act()
+        self.cluster.kubelets.look_at()
+
+    def _quota(self, pods: int | None) -> None:
+        if pods is not None:
+            self.cluster.quota("pods", pods)
+        elif self.objects.find(Ref("/api/v1/resourcequotas", "shop", "small")) is not None:
+            self.objects.forget(_QUOTA)
+
+    def _registry(self, answers: bool) -> None:
+        self.cluster.machines.registry_answers = answers
+        self.cluster.kubelets.look_at()
+
+    # --- rest -------------------------------------------------------------------------------------
 
     def _leave_alone(self) -> None:
-        """Give everybody what is needed, and let nothing happen from now on."""
-        cluster = self.cluster
+        """Give everything what is needed, and let nothing happen from now on."""
 
-        def mend() -> None:
-            for node in list(cluster.nodes.values()):
-                if (node.doomed and node.name not in cluster.drains) or not node.ready:
-                    cluster.vanish(node.name)
-            for name in [one for one in cluster.budgets if one != budgets.GUARD]:
-                budget = cluster.budgets[name]
-                if budget.min_available or budget.selects or self.dice.random() < 0.5:
-                    del cluster.budgets[name]
-            for pod in [pod for pod in cluster.pods.values() if pod.ill or pod.taken_out]:
-                cluster.terminate(pod)
-            self.splitter.clock_off_s = 0
-            cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
-            cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
-            for spot in (True, True, True, False, False, False):
-                self.hands.add_node(spot=spot, slots=12)
-            self.hands.mend_image()
-            if cluster.source.paused and not cluster.source.paused_by_us:
-                cluster.unpause()
+        def mended() -> None:
+            for raw in self.objects.all(NODES):
+                name = raw["metadata"]["name"]
+                gone = name in self.scene.doomed - self.drains.keys() or name in self.cluster.machines.silent
+                if gone:
+                    self.cluster.vanish(name)
+            self._quota(None)
+            self._registry(answers=True)
+            machines = self.cluster.machines
+            for pod in self.scene.pods():
+                if pod["metadata"]["uid"] in {*machines.ill, *machines.crashing}:
+                    self.objects.delete(Ref(PODS, "shop", pod["metadata"]["name"]))
+            for pool in ("spot", "spot", "spot", "od", "od", "od"):
+                self._comes(pool, 12)
+            asked = {"freeze": None, "dry_run": None, "on_demand_max": None}
+            self.changed(partial(self.annotated, asked))()
+            if "-" in images(self.scene.source["spec"]):
+                self.changed(partial(_with_image, f"web:{self.image + 1}"))()
 
-        self.habits = Habits(lags=self.habits.lags)
-        self._world("left alone, with enough nodes", mend)
-
-    def _settle(self) -> None:
-        for _ in range(500):
-            changed = False
-            for act in [*actors(self.cluster), *budgets.actors(self.cluster)]:
-                with self.promises.step(CONTROLLER):
-                    changed = act() or changed
-            if self.cluster.drains:
-                changed = self._drain() or changed
-            changed = self._fall_ill() or changed
-            if not changed and not self._whole_reconcile():
-                return
-        raise BrokenPromiseError("never settles")
-
-    def _whole_reconcile(self) -> bool:
-        while self.splitter.pending:
-            self._splitter_step()
-        self._splitter_step()
-        wrote = bool(self.splitter.pending)
-        while self.splitter.pending:
-            self._splitter_step()
-        return wrote
+        self.api.loses = lambda: False
+        self.happens("left alone, with enough nodes", mended)
 
     def _rest(self) -> None:
-        end = self.cluster.now + SETTLED_WITHIN_S
-        self._settle()
-        while self._unrest():
-            due = next_due(self.cluster)
-            if self.splitter.wake_at is not None and self.splitter.wake_at > self.cluster.now:
-                due.append(self.splitter.wake_at)
-            # Without anything due, the resync comes.
-            self.cluster.now = min(due, default=self.cluster.now + 60)
-            if self.cluster.now > end:
-                raise BrokenPromiseError(f"no rest: {'; '.join(self._unrest())}")
-            self._settle()
+        ends_s, looks = self.loop.time() + RESTS_WITHIN_S, iter(_LOOKS_S)
+        every_s = next(looks)
+        while unrest := self._unrest():
+            self.wait(every_s)
+            every_s = next(looks, every_s)
+            self._must_keep()
+            if self.loop.time() > ends_s:
+                raise BrokenPromiseError(f"no rest: {'; '.join(unrest)}")
 
     def _unrest(self) -> list[str]:
-        cluster = self.cluster
-        labelled = "splitter.io/split" in cluster.source.labels
-        conflict = cluster.split is not None and "conflict" in cluster.split.status
+        source = self.scene.source
+        labelled = LABEL in source["metadata"].get("labels", {})
+        conflict = "conflict" in self.scene.status
+        drained = [f"{name} is drained" for name in self.drains]
         if labelled and not conflict:
-            policy = parse_policy(cluster.source.annotations, POLICY, None).policy or POLICY
-            return [
-                *unsettled(cluster, base_replicas(cluster.source.replicas, policy)),
-                *budgets.unsettled(cluster),
-            ]
-        left = traces(cluster)
-        guard = cluster.budgets.get(budgets.GUARD)
-        # Without an owner, and with its deletion refused, it stays: that stops nothing (G12).
-        if guard is not None and (guard.split or not cluster.budgets_refused_until):
-            left.append(guard.name)
-        left += [f"{name} is still drained" for name in cluster.drains]
-        return [trace for trace in left if trace != "Split"] if conflict and labelled else left
+            annotations = source["metadata"].get("annotations") or {}
+            policy = parse_policy(annotations, Policy(), None).policy or Policy()
+            on_demand = base_replicas(self.scene.replicas, policy)
+            return [*self.unsettled(on_demand), *drained]
+        return [*(one for one in self.traces() if one != "Split" or not labelled), *drained]
+
+
+def _labelled(raw: Raw, *, on: bool) -> None:
+    labels = raw["metadata"].setdefault("labels", {})
+    labels.pop(LABEL, None)
+    if on:
+        labels[LABEL] = "enabled"
+
+
+def _with_image(image: str, raw: Raw) -> None:
+    raw["spec"]["template"]["spec"]["containers"][0]["image"] = image

@@ -1,229 +1,182 @@
-"""A drain ends although some replicas are in trouble of their own, and waits for the replacements as before.
+"""A drain ends although some replicas are in trouble of their own, and waits for the replacements."""
 
-Drainers, the disruption controller and the judge are those of the random lives (`budgets`, `chance`).
-"""
-
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from splitter.core.plan import Rules
-from stories import budgets
-from stories.chance import POLICY, Habits, Life
-from stories.cluster import Cluster, Ill, Pod
-from stories.controllers import next_due
-from stories.hands import Hands
-from stories.kubelets import CRASHING, fail
-from stories.promises import Promises, check_action
-from stories.reconciles import Splitter
+from stories.director import STARTS, Story
+from world import clock
+from world.controllers.kubelet import Timing
+from world.kinds import BUDGETS, PODS, Raw, Ref, path_of
+from world.pods import is_ready
+
+SLOW = Timing(start_s=1.0, ready_s=59.0, end_s=2.0)
 
 
-class Drained(Life):
-    """A split workload with drains, budgets and their judge, told by hand."""
+class Drained(Story):
+    """A split workload, half of it on on-demand, of whose nodes people drain some."""
 
-    def __init__(self, replicas: int, **annotations: str) -> None:
-        super().__init__(1, Habits())
-        self.cluster = Cluster(replicas, max(1, replicas // 4), 0)
-        self.cluster.start_s, self.cluster.stop_s = 5, 2
-        self.cluster.budgets_refused_until = 0
-        self.promises, self.guarded = Promises(self.cluster), budgets.Guarded(self.cluster)
-        self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
-        self.splitter.judge = lambda action: check_action(self.cluster, action)
-        self.hands = Hands(self.cluster, self.dice, self.splitter, self.guarded)
-        for _ in range(2):
-            self.hands.add_node(spot=False, slots=40)
-        for _ in range(3):
-            self.hands.add_node(spot=True, slots=12)
-        self._settle()
-        self.cluster.now += 30
+    def __init__(self, replicas: int, timing: Timing = STARTS, **annotations: str) -> None:
+        super().__init__("Drains", replicas, max(1, replicas // 4), 0, timing=timing)
         base = str(replicas // 2)
-        self.cluster.annotate(on_demand_base=base, spot_percent="100", grace="180s", **annotations)
-        self.cluster.label(on=True)
+        self.label(on_demand_base=base, spot_percent="100", grace="180s", **annotations)
         self.wait(900)
 
-    def wait(self, seconds: int) -> None:
-        """Let time pass."""
-        end = self.cluster.now + seconds
-        self._settle()
-        while self.cluster.now < end:
-            due = [at for at in next_due(self.cluster) if at > self.cluster.now]
-            if self.splitter.wake_at is not None and self.splitter.wake_at > self.cluster.now:
-                due.append(self.splitter.wake_at)
-            due += [self.cluster.now + budgets.RETRY_S] if self.cluster.drains else []
-            self.cluster.now = min([end, *due])
-            self._settle()
+    def on_pool(self, pool: str) -> list[Raw]:
+        """Return the pods that are ready on a pool."""
+        return [pod for pod in self.scene.on(pool) if is_ready(pod)]
 
-    def pods(self, *, spot: bool) -> list[Pod]:
-        """Return the pods that serve on a pool."""
-        nodes = self.cluster.nodes
-        serving = (pod for pod in self.cluster.pods.values() if pod.active and pod.ready_since is not None)
-        return [pod for pod in serving if nodes[pod.node or ""].spot is spot]
+    def crashes(self, *pods: Raw) -> None:
+        """Have replicas crash, again and again."""
+        self._ail(self.cluster.machines.crashing.update, dict.fromkeys(map(_uid, pods), clock.START))
 
-    def unready(self, pod: Pod, seconds: int | None) -> None:
-        """Have a replica be unready for so long; None: it crashes, again and again."""
+    def fails(self, pod: Raw) -> None:
+        """Have a replica fail its probe."""
+        self._ail(self.cluster.machines.ill.add, _uid(pod))
 
-        def fails() -> None:
-            pod.ill = Ill.CRASHING if seconds is None else None
-            pod.restarts = 8 if seconds is None else 0
-            fail(self.cluster, pod, 3600 if seconds is None else seconds)
-            pod.trouble = CRASHING if seconds is None else None
-
-        self.happens(fails)
-
-    def recover(self, pod: Pod) -> None:
+    def recovers(self, pod: Raw) -> None:
         """Have it serve again."""
-        self.happens(lambda: vars(pod).update(ill=None, trouble=None, ready_due=self.cluster.now))
+        self.cluster.machines.crashing.pop(_uid(pod), None)
+        self._ail(self.cluster.machines.ill.discard, _uid(pod))
 
-    def happens(self, act: Callable[[], None]) -> None:
-        """Let something happen, and everybody answer."""
-        self._world("something happens", act)
-        self._settle()
+    def _ail(self, act: Any, what: object) -> None:  # noqa: ANN401 (a method of a set or a mapping)
+        def acts() -> None:
+            act(what)
+            self.cluster.kubelets.look_at()
 
-    def drain(self, node: str) -> None:
-        """Cordon a node, then begin to drain it; it comes back when it is empty."""
+        self.happens("some replica fails, or recovers", acts)
 
-        def cordoned() -> None:
-            self.cluster.nodes[node].doomed = self.cluster.nodes[node].cordoned = True
+    def put(self, pods: list[Raw], nodes: tuple[str, ...]) -> None:
+        """Have pods been bound elsewhere from the first."""
 
-        self.happens(cordoned)
-        self.happens(lambda: self.cluster.drains.update({node: True}))
+        def moved() -> None:
+            for pod, node in zip(pods, nodes, strict=True):
+                path = path_of(PODS, "shop", pod["metadata"]["name"])
+                live = self.objects.get(Ref(PODS, "shop", pod["metadata"]["name"]))
+                self.objects.put(path, {**live, "spec": {**live["spec"], "nodeName": node}})
+
+        self.act(moved)
 
     @property
-    def keeps(self) -> int | None:
+    def keeps(self) -> int:
         """How many pods evictions have to leave."""
-        return self.cluster.budgets[budgets.GUARD].min_available
+        return int(self.objects.get(Ref(BUDGETS, "shop", "web-guard"))["spec"]["minAvailable"])
 
     @property
     def says(self) -> str:
         """What the Split says of it."""
-        assert self.cluster.split is not None
-        return str(self.cluster.split.status["guard"])
+        return str(self.scene.status["guard"])
 
-    @property
-    def serving(self) -> int:
-        """How many replicas serve."""
-        return len(self.pods(spot=True)) + len(self.pods(spot=False))
+
+def _uid(pod: Raw) -> str:
+    return str(pod["metadata"]["uid"])
 
 
 @pytest.mark.parametrize("evictions", ["one-at-a-time", "surge-first"])
 @pytest.mark.parametrize(("replicas", "ill"), [(4, 1), (6, 2), (8, 3)])
 def test_some_crash_since_before_it(replicas: int, ill: int, evictions: str) -> None:
-    """One node after the other: replacements are waited for (the judge), those that crash are not."""
-    scene = Drained(replicas, evictions=evictions)
-    for pod in scene.pods(spot=True)[:ill]:
-        scene.unready(pod, None)
-    scene.wait(600)
+    """One node after the other: replacements are waited for, those that crash are not."""
+    story = Drained(replicas, evictions=evictions)
+    story.crashes(*story.on_pool("spot")[:ill])
+    story.wait(600)
+    story.judge.begin()
     for node in ("od-1", "od-2", "od-1"):
-        scene.drain(node)
-        scene.wait(300)
-        assert not scene.cluster.drains
-        assert scene.serving >= replicas - ill
-    assert scene.keeps == replicas - (evictions == "one-at-a-time")
+        story.drain(node)
+        story.wait(300)
+        assert not story.drains
+        assert story.judge.least_serving >= replicas - ill - (evictions == "one-at-a-time")
+    assert story.scene.serving() >= replicas - ill
+    assert story.keeps == replicas - (evictions == "one-at-a-time")
 
 
 @pytest.mark.parametrize("evictions", ["one-at-a-time", "surge-first"])
 def test_no_replacement_is_asked_for(evictions: str) -> None:
     """On-demand still has one more for an earlier drain. After the grace one goes, and has a successor."""
-    scene = Drained(4, evictions=evictions)
-    scene.unready(scene.pods(spot=True)[0], None)
-    scene.wait(600)
-    scene.drain("od-1")
-    scene.wait(300)
-
-    def one_a_node() -> None:
-        for pod, node in zip(scene.pods(spot=False), ("od-1", "od-2", "od-2"), strict=True):
-            pod.node = node
-
-    scene.happens(one_a_node)
-    scene.drain("od-1")
-    scene.wait(100)
-    assert scene.cluster.drains
-    scene.wait(300)
-    assert not scene.cluster.drains
-    assert scene.serving == 4
+    story = Drained(4, evictions=evictions)
+    story.crashes(story.on_pool("spot")[0])
+    story.wait(600)
+    story.drain("od-1")
+    story.wait(300)
+    story.put(story.on_pool("od-"), ("od-1", "od-2", "od-2"))
+    story.drain("od-1")
+    story.wait(100)
+    assert story.drains
+    story.wait(300)
+    assert not story.drains
+    assert story.scene.serving() == 4
 
 
 def test_one_crashes_in_the_middle() -> None:
     """It was there before the sign, and is not waited for; its node's replacements are."""
-    scene = Drained(4)
-    scene.cluster.start_s = 60
-    scene.drain("od-1")
-    scene.unready(scene.pods(spot=True)[0], None)
-    scene.wait(30)
-    assert scene.cluster.drains
-    scene.wait(600)
-    assert not scene.cluster.drains
-    assert scene.serving >= 3
+    story = Drained(4, SLOW)
+    story.drain("od-1")
+    story.crashes(story.on_pool("spot")[0])
+    story.wait(30)
+    assert story.drains
+    story.wait(600)
+    assert not story.drains
+    assert story.scene.serving() >= 3
 
 
 @pytest.mark.parametrize("why", ["ImagePullFailed", "no node"])
 def test_the_replacements_do_not_come_up(why: str) -> None:
     """One goes as at rest, once the time for a start is over. The Split says for whom the others wait."""
-    scene = Drained(4)
-
-    def none_comes_up() -> None:
-        scene.cluster.registry_answers = why == "no node"
-        for pod in scene.pods(spot=False):
-            pod.node = "od-1"
-        for node in scene.cluster.nodes.values() if why == "no node" else ():
-            node.slots = sum(pod.node == node.name for pod in scene.cluster.pods.values())
-
-    scene.happens(none_comes_up)
-    scene.drain("od-1")
-    scene.wait(120)
-    assert (scene.serving, scene.keeps) == (4, 4)
-    scene.wait(3600)
-    assert (scene.serving, scene.keeps) == (3, 3)
-    assert list(scene.cluster.drains) == ["od-1"]
-    assert scene.says.startswith("web-guard keeps 3 of 4: evictions wait for web-on-demand-v1-")
-    assert f"({why})" in scene.says
+    story = Drained(4)
+    story.put(story.on_pool("od-"), ("od-1", "od-1"))
+    if why == "no node":
+        taken = {name.replace("-", "_"): len(story.scene.on(name)) for name in ("od-1", "od-2")}
+        story.act(story.headroom(**taken))
+    else:
+        story.registry(answers=False)
+    story.drain("od-1")
+    story.wait(120)
+    assert (story.scene.serving(), story.keeps) == (4, 4)
+    story.wait(3600)
+    assert (story.scene.serving(), story.keeps) == (3, 3)
+    assert list(story.drains) == ["od-1"]
+    assert story.says.startswith("web-guard keeps 3 of 4: evictions wait for web-on-demand-")
+    assert f"({why})" in story.says
 
 
 def test_one_is_unready_for_a_moment() -> None:
     """Which opens nothing."""
-    scene = Drained(4)
-    scene.cluster.start_s = 60
-    pod = scene.pods(spot=True)[0]
-    scene.unready(pod, 20)
-    scene.drain("od-1")
-    assert scene.keeps == 4
-    assert scene.says.startswith("web-guard keeps 4 of 4: evictions wait for ")
-    assert f"{pod.name} (starting)" in scene.says
-    scene.wait(50)
-    assert scene.cluster.drains
-    scene.wait(60)
-    assert not scene.cluster.drains
+    story = Drained(4, SLOW)
+    pod = story.on_pool("spot")[0]
+    story.fails(pod)
+    story.drain("od-1")
+    assert story.keeps == 4
+    assert story.says.startswith("web-guard keeps 4 of 4: evictions wait for ")
+    assert f"{pod['metadata']['name']} (starting)" in story.says
+    story.wait(20)
+    story.recovers(pod)
+    story.wait(30)
+    assert story.drains
+    story.wait(60)
+    assert not story.drains
 
 
 def test_a_cordon_that_lasts() -> None:
     """It keeps N for the whole time, and less only while a replica crashes."""
-    scene = Drained(4)
-
-    def cordoned() -> None:
-        scene.cluster.nodes["od-1"].doomed = scene.cluster.nodes["od-1"].cordoned = True
-        for pod in scene.pods(spot=False):
-            pod.node = "od-1"
-
-    scene.happens(cordoned)
-    scene.wait(3600)
-    [pod, *_] = scene.pods(spot=True)
-    scene.unready(pod, None)
-    assert scene.keeps is not None
-    assert scene.keeps >= 3
-    scene.recover(pod)
-    scene.wait(600)
-    assert scene.serving >= 4
+    story = Drained(4)
+    story.put(story.on_pool("od-"), ("od-1", "od-1"))
+    story.happens("od-1 is cordoned", story.cordon("od-1"))
+    story.wait(3600)
+    pod = story.on_pool("spot")[0]
+    story.crashes(pod)
+    assert story.keeps >= 3
+    story.recovers(pod)
+    story.wait(600)
+    assert story.scene.serving() >= 4
 
 
 def test_scaled_up_in_the_middle() -> None:
     """New replicas are waited for, also by drains of nodes that come later."""
-    scene = Drained(4)
-    scene.cluster.start_s = 60
-    scene.drain("od-1")
-    scene.happens(lambda: scene.cluster.change_spec(scene.cluster.source, replicas=6))
-    scene.drain("od-2")
-    scene.wait(30)
-    assert scene.keeps == 6
-    scene.wait(600)
-    assert not scene.cluster.drains
-    assert scene.serving == 6
+    story = Drained(4, SLOW)
+    story.drain("od-1")
+    story.scale(6)
+    story.drain("od-2")
+    story.wait(30)
+    assert story.keeps == 6
+    story.wait(600)
+    assert not story.drains
+    assert story.scene.serving() == 6

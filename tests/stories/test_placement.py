@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.core.model import Pool
-from stories.placement import Member, Node, PlacementStory
-
-BOTH = ("spot-a", "spot-b")
+from stories.placement import BOTH, PlacementStory
 
 FOLDER = Path(__file__).parent
 
@@ -31,7 +28,7 @@ def returned(story: PlacementStory) -> None:
 
 def test_notice() -> None:
     """Doomed members move one at a time, 4 of 5 ready throughout; after the soak they return."""
-    story = PlacementStory()
+    story = PlacementStory("Both spot nodes get a notice, go and come back")
     story.nodes_are("doomed", *BOTH)
     story.wait(110)
     story.nodes_are("gone", *BOTH)
@@ -43,7 +40,7 @@ def test_notice() -> None:
 
 def test_loss() -> None:
     """Without a notice the three on on-demand serve; those that were lost are made anew at once."""
-    story = PlacementStory()
+    story = PlacementStory("Both spot nodes go, and come back")
     story.nodes_are("gone", *BOTH)
     story.wait(60)
     returned(story)
@@ -53,7 +50,7 @@ def test_loss() -> None:
 
 def test_flapping() -> None:
     """Each loss soon after the last doubles the soak."""
-    story = PlacementStory()
+    story = PlacementStory("Both spot nodes go three times")
     for _ in range(3):
         story.nodes_are("gone", *BOTH)
         story.wait(60)
@@ -66,7 +63,7 @@ def test_flapping() -> None:
 
 def test_silent() -> None:
     """A node that says nothing keeps its pod until it is gone."""
-    story = PlacementStory()
+    story = PlacementStory("A spot node falls silent, and goes")
     story.nodes_are("silent", "spot-a")
     story.wait(60)
     story.nodes_are("gone", "spot-a")
@@ -77,7 +74,7 @@ def test_silent() -> None:
 
 def test_scaled() -> None:
     """3 -> 7 -> 3."""
-    story = PlacementStory(replicas=3)
+    story = PlacementStory("3 members become 7, and 3 again", 3)
     story.scale(7)
     story.wait(300)
     story.scale(3)
@@ -87,13 +84,11 @@ def test_scaled() -> None:
 
 def test_on_demand_without_room() -> None:
     """A member that finds no room on on-demand yields after the grace, and joins again when there is some."""
-    story = PlacementStory()
-    story.on_demand_headroom = 2
-    story.members[1].ends_at = 0
-    story.tell("db-1 ends by itself, and on-demand has room for no third member")
+    story = PlacementStory("On-demand has no room for a third member, and then has")
+    story.on_demand_has(2)
+    story.member_ends(1)
     story.wait(300)
-    story.on_demand_headroom = 99
-    story.tell("on-demand has room again")
+    story.on_demand_has(99)
     story.wait(120)
     assert story.fewest == 4
     golden("placement-no-room", story.lines)
@@ -102,27 +97,27 @@ def test_on_demand_without_room() -> None:
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_few(replicas: int) -> None:
     """One or two members are never moved, not even on notice; a loss is made good, and nothing more."""
-    story = PlacementStory(replicas=replicas, annotations={"splitter.io/on-demand-base": "0"})
+    story = PlacementStory(
+        f"{replicas} members, none of them wanted on on-demand", replicas, on_demand_base="0"
+    )
     story.wait(60)
-    for k in range(replicas):
-        story.members[k].ends_at = story.now_s
-    story.tell("all end by themselves")
+    story.member_ends(*range(replicas))
     story.wait(60)
     story.nodes_are("doomed", *BOTH)
     story.wait(60)
     story.nodes_are("gone", *BOTH)
     story.wait(60)
-    assert len(story.members) == replicas
+    assert len(story.where()) == replicas
     golden(f"placement-few-{replicas}", story.lines)
 
 
 def test_refused() -> None:
     """While nobody can get a spot machine no room is asked for; when that ends, all is as ever."""
-    story = PlacementStory()
+    story = PlacementStory("Both spot nodes go, and Karpenter finds no others")
     story.nodes_are("gone", *BOTH)
-    story.refused("Karpenter finds no spot machine")
+    story.refused(by_karpenter=True)
     story.wait(300)
-    story.refused("")
+    story.refused(by_karpenter=False)
     story.wait(60)
     returned(story)
     assert story.fewest == 3
@@ -131,7 +126,8 @@ def test_refused() -> None:
 
 def test_frozen() -> None:
     """In an outage too: only what no node has any more is removed."""
-    story = PlacementStory(annotations={"splitter.io/freeze": "true"})
+    story = PlacementStory("A notice and a loss while all is frozen")
+    story.annotate(freeze="true")
     story.nodes_are("doomed", *BOTH)
     story.wait(30)
     story.nodes_are("gone", *BOTH)
@@ -142,33 +138,30 @@ def test_frozen() -> None:
 @pytest.mark.parametrize(("replicas", "returned_"), [(5, True), (3, False)])
 def test_a_node_is_left_cordoned(replicas: int, returned_: bool) -> None:
     """Members return beside one on it, unless no majority would be left if it was drained that moment."""
-    story = PlacementStory(replicas=replicas)
-    story.nodes["od-2"] = Node(spot=False)
-    story.members[1] = Member("uid-1-x", Pool.ON_DEMAND, -500, "od-2", -500)
-    for k in range(replicas // 2 + 1, replicas):
-        story.members[k] = Member(f"uid-{k}-x", Pool.SPOT, -500, "od", -500)
+    elsewhere = {1: "od-2"} | dict.fromkeys(range(replicas // 2 + 1, replicas), "od")
+    story = PlacementStory(replicas=replicas, at=elsewhere, nodes=("od-2",), labelled=False)
     story.nodes_are("cordoned", "od-2")
+    story.begin()
     story.wait(3500)
     assert story.ends == [], "whoever drains a node has an hour"
     story.wait(3 * 3600)
-    on_spot = [k for k, one in sorted(story.members.items()) if story.nodes[one.node].spot]
-    assert on_spot == ([3, 4] if returned_ else [])
+    assert story.on_spot() == ([3, 4] if returned_ else [])
     assert story.fewest == (4 if returned_ else 3)
     assert any("db-1 is not: node od-2" in line for line in story.lines)
-    assert story.held is None
+    assert not story.held()
 
 
 @pytest.mark.parametrize("rolls", [False, True])
 def test_no_room_is_held_for_weeks(rolls: bool) -> None:
     """A member that is never ready holds up the return, and no spot node is kept for that."""
-    story = PlacementStory()
-    story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
-    story.members[0] = Member("uid-0-x", Pool.ON_DEMAND, 0, "od", 0, unready_until=21_600)
-    story.updated_s = 0 if rolls else story.updated_s
+    story = PlacementStory(at={4: "od"}, labelled=False)
+    story.ill(0, 21_600)
+    story.begin()
+    if rolls:
+        story.set_image("db:2")
     story.wait(120)
-    early = story.held
-    assert early is not None, "it may be ready in a moment"
+    assert story.held(), "it may be ready in a moment"
     story.wait(600)
-    assert story.held is None
+    assert not story.held()
     story.wait(21_600)
-    assert story.members[4].node == "spot-a"
+    assert story.on_spot() == [3, 4]

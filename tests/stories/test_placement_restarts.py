@@ -5,26 +5,25 @@ The bound on restarts within an hour is checked by the story itself, at every wr
 
 import pytest
 
-from splitter.core.model import Pool
-from stories.placement import Member, PlacementStory
+from stories.placement import PlacementStory
 
 
 def test_the_policy_is_gone() -> None:
     """A member that is born without its label is tried again ever later: it would land anywhere."""
     story = PlacementStory()
-    story.policy_acts = False
-    story.annotations = {"splitter.io/on-demand-base": "4"}
+    story.policy.acts = False
+    story.annotate(on_demand_base="4")
     story.wait(6 * 3600)
     assert len(story.ends) <= 10
-    story.policy_acts = True
+    story.policy.acts = True
     story.wait(20 * 3600)
-    assert story.members[3].node == "od"
+    assert story.where()[3] == "od"
 
 
 def test_the_policy_is_gone_on_notice() -> None:
     """A doomed member that is born on the doomed node again is not evicted again and again."""
-    story = PlacementStory()
-    story.policy_acts = story.cordoned = False
+    story = PlacementStory(tolerant=True)
+    story.policy.acts = False
     story.nodes_are("doomed", "spot-a")
     story.wait(600)
     assert 1 <= len(story.ends) <= 3
@@ -32,10 +31,7 @@ def test_the_policy_is_gone_on_notice() -> None:
 
 def test_the_policy_was_gone_and_a_majority_stands_on_spot() -> None:
     """One try tells that the policy does not act; nobody else is restarted for the same answer."""
-    story = PlacementStory()
-    story.policy_acts = False
-    for k in (0, 1, 2):
-        story.members[k] = Member(f"uid-{k}-x", None, -500, "spot-a", -500)
+    story = PlacementStory(at=dict.fromkeys(range(3), "spot-a"), born=dict.fromkeys(range(3), ""), acts=False)
     story.wait(3600)
     assert 1 <= len(story.ends) <= 6
 
@@ -43,8 +39,8 @@ def test_the_policy_was_gone_and_a_majority_stands_on_spot() -> None:
 def test_the_policy_does_not_act_and_nobody_is_moved_on_notice() -> None:
     """What one member's restart has told holds for the next: it would be born anywhere too."""
     story = PlacementStory()
-    story.policy_acts = False
-    story.annotations = {"splitter.io/on-demand-base": "4"}
+    story.policy.acts = False
+    story.annotate(on_demand_base="4")
     story.wait(60)
     before = len(story.ends)
     assert before == 1
@@ -56,58 +52,60 @@ def test_the_policy_does_not_act_and_nobody_is_moved_on_notice() -> None:
 def test_room_that_fits_a_placeholder_only() -> None:
     """Each try that finds no room for the member itself doubles the wait before the next."""
     story = PlacementStory()
-    story.headroom_lies = True
-    story.annotations = {"splitter.io/on-demand-base": "4"}
+    story.keep_off("od")
+    story.annotate(on_demand_base="4")
     missing_s = 0
     for _ in range(6 * 60):
         story.wait(60)
-        missing_s += 60 * (story.serving < story.replicas)
+        missing_s += 60 * (story.serving < 5)
     assert 4 <= len(story.ends) <= 16
     assert missing_s < 40 * 60
-    assert story.held is None, "room is held for a move that is hours away"
-    story.headroom_lies = False
+    assert not story.held(), "room is held for a move that is hours away"
+    story.let_on()
     story.wait(6 * 3600)
-    assert story.members[3].node == "od"
+    assert story.where()[3] == "od"
 
 
 def test_room_on_spot_that_fits_a_placeholder_only() -> None:
     """A spread constraint keeps the member off: it is not restarted in vain each hour for ever."""
-    story = PlacementStory()
-    story.spot_lies = True
-    story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
+    story = PlacementStory(at={4: "od"}, labelled=False)
+    story.keep_off("spot")
+    story.begin()
     story.wait(24 * 3600)
     assert 4 <= len(story.ends) <= 11
     story.wait(3 * 24 * 3600)
     assert len(story.ends) <= 16
-    assert story.held is None, "room is held for a move that is hours away"
-    story.spot_lies = False
+    assert not story.held(), "room is held for a move that is hours away"
+    story.let_on()
     story.wait(24 * 3600)
-    assert story.members[4].node == "spot-a"
+    assert 4 in story.on_spot()
 
 
 def test_a_placeholder_comes_to_a_node_that_goes() -> None:
     """Cordoned for days, and pods tolerate that: others are asked for ever later, and it is no loss."""
-    story = _one_misplaced(up=False)
-    story.cordoned = False
-    story.nodes_are("doomed", "spot-a")
+    story = PlacementStory(at={4: "od"}, tolerant=True, labelled=False)
+    story.nodes_are("cordoned", "spot-a")
+    story.begin()
     story.wait(24 * 3600)
     assert 4 <= story.placeholders <= 12
-    assert story.state.last_loss is None
+    assert "lastLoss" not in (story.scene.status.get("rebalance") or {})
     story.nodes_are("up", "spot-a")
     story.wait(24 * 3600)
-    assert story.members[4].node == "spot-a"
+    assert 4 in story.on_spot()
 
 
 @pytest.mark.parametrize("up", [False, True])
 def test_kubelets_take_no_placeholder(up: bool) -> None:
     """One that has failed is deleted, and the next one asked for ever later."""
-    story = _one_misplaced(up=up)
-    story.placeholders_fail = True
+    elsewhere = {0: "spot-b"} if up else {4: "od"}
+    story = PlacementStory(at=elsewhere, born={0: "spot"} if up else {}, labelled=False)
+    story.fail_placeholders()
+    story.begin()
     story.wait(24 * 3600)
     assert 4 <= story.placeholders <= 12
-    story.placeholders_fail = False
+    story.recover_placeholders()
     story.wait(24 * 3600)
-    assert story.members[0 if up else 4].node == ("od" if up else "spot-a")
+    assert story.on_spot() == [3, 4]
 
 
 def test_spot_that_goes_every_hour() -> None:
@@ -118,26 +116,16 @@ def test_spot_that_goes_every_hour() -> None:
         story.wait(100)
         story.nodes_are("up", "spot-a", "spot-b")
         story.wait(3500)
-    assert 10 <= story.placeholders <= 20
+    assert 10 <= story.placeholders <= 24, "two of them came to nodes in the moment that these went"
     story.wait(26 * 3600)
-    assert {k for k, one in story.members.items() if one.node != "od"} == {3, 4}
-
-
-def _one_misplaced(*, up: bool) -> PlacementStory:
-    story = PlacementStory()
-    if up:
-        story.members[0] = Member("uid-0-x", Pool.SPOT, -500, "spot-b", -500)
-    else:
-        story.members[4] = Member("uid-4-x", Pool.SPOT, -500, "od", -500)
-    return story
+    assert story.on_spot() == [3, 4]
 
 
 def test_pods_are_refused_by_a_quota_on_notice() -> None:
     """Nor would the other be made again: it ends when its node does, in order."""
     story = PlacementStory(replicas=7, ordered=False)
-    story.quota = True
-    story.members[0].ends_at = story.now_s
-    story.tell("db-0 ends by itself, and a quota lets nobody make it again")
+    story.limit_pods(0)
+    story.member_ends(0)
     story.wait(30)
     story.notice(120, "spot-a")
     story.wait(70)

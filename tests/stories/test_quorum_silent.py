@@ -5,8 +5,13 @@ Nobody comes in the place of such a member, since a StatefulSet waits for its na
 
 import pytest
 
-from splitter.core.model import Pool
-from stories.members import Reported, split, unsettled
+from stories.members import Members, split
+from stories.words import images
+from world.kinds import Raw
+
+
+def _is_placed(pod: Raw, pool: str) -> bool:
+    return pod["metadata"]["name"].startswith(f"db-{pool}-") and "nodeName" in pod["spec"]
 
 
 class TestOnDemand:
@@ -15,7 +20,7 @@ class TestOnDemand:
         story = split("The on-demand node of a member falls silent, and later all of spot is lost")
         story.silence_under(0)
         story.wait(1000)
-        story.vanish()
+        story.vanish_spot()
         story.wait(7)
         assert story.ready() == {"on-demand": 5}
         story.return_spot()
@@ -29,7 +34,7 @@ class TestOnDemand:
         story.wait(7)
         assert sum(story.ready().values()) == 5
         story.wait(2 * 3600)
-        assert not unsettled(story.quorum)
+        assert not story.unrest()
         assert story.least >= 4
 
     def test_a_node_that_goes_while_ready(self) -> None:
@@ -39,34 +44,34 @@ class TestOnDemand:
         story.wait(7)
         assert sum(story.ready().values()) == 5
         story.wait(600)
-        assert not unsettled(story.quorum)
+        assert not story.unrest()
 
 
 class TestSlowEnds:
     def test_a_second_loss_while_those_of_the_first_end(self) -> None:
         """Who was lowered holds a name for half an hour: others are raised above, and all 5 serve."""
         story = split("All spot nodes go, return, and go again; members take half an hour to end")
-        story.quorum.stop_s = 1800
-        story.vanish()
+        story.ends_take(1800)
+        story.vanish_spot()
         story.wait(60)
         story.return_spot()
         while story.ready() != {"on-demand": 3, "spot": 2}:
             story.wait(60)
         story.wait(90)
-        story.vanish()
+        story.vanish_spot()
         story.wait(7)
         assert story.ready() == {"on-demand": 5}
         story.wait(2 * 3600)
         assert story.ready() == {"on-demand": 5}
-        assert story.quorum.twins[Pool.ON_DEMAND].replicas == 5
+        assert story.scene.counts()[0] == 5
 
     def test_a_roll_makes_nobody_more(self) -> None:
         """Members take 150 s to end, one after the other; no stand-in comes and goes beside each."""
         story = split("An image is set, and members take 150 s to end")
-        story.quorum.stop_s = 150
-        story.image("v2")
+        story.ends_take(150)
+        story.set_image("db:2")
         story.wait(3600)
-        assert not unsettled(story.quorum)
+        assert not story.unrest()
         assert (story.least, story.most) == (4, 5)
 
 
@@ -81,7 +86,7 @@ class TestSpot:
         assert story.ready() == {"on-demand": 3, "spot": 2}
         story.speak()
         story.wait(3600)
-        assert not unsettled(story.quorum)
+        assert not story.unrest()
         assert story.least >= 3
 
     def test_one_is_made_up_for_on_spot(self) -> None:
@@ -98,7 +103,7 @@ class TestSpot:
         story.notice_under(1000)
         story.wait(4 * 3600)
         assert story.ready() == {"on-demand": 4, "spot": 1}
-        assert not [line for line in story.lines if "scale db-spot" in line]
+        assert not [line for line in story.lines if "db-spot replicas" in line]
         assert story.least >= 5
 
 
@@ -109,11 +114,10 @@ class TestAnImage:
         story = split("A node falls silent for ever, and an image is set")
         story.silence_under(ordinal)
         story.wait(3 * 3600)
-        story.image("v2")
+        story.set_image("db:2")
         story.wait(600)
-        serving = [pod for pod in story.quorum.members.values() if story.quorum.serves(pod)]
-        assert len(serving) == 5
-        assert {pod.template for pod in serving} == {"v2|on-demand", "v2|spot"}
+        serving = list(filter(story.scene.serves, story.scene.pods()))
+        assert [images(pod["spec"]) for pod in serving] == ["db:2"] * 5
         assert story.least >= 4
 
 
@@ -121,19 +125,19 @@ class TestTakingOver:
     @pytest.mark.parametrize("pool", ["on-demand", "spot"])
     def test_it_ends_beside_one(self, pool: str) -> None:
         """A node falls silent under a member of a twin while the source still has some."""
-        story = Reported("A node falls silent in the middle of the take-over", 5)
+        story = Members("A node falls silent in the middle of the take-over", 5)
         story.label()
-        while not (there := [pod for pod in story.quorum.members.values() if pod.pool == pool]):
+        while not (there := [pod for pod in story.scene.pods() if _is_placed(pod, pool)]):
             story.wait(1)
-        assert story.quorum.source.replicas > 0
-        story.quorum.silence(there[0].node or "")
+        assert story.scene.source["spec"]["replicas"] > 0
+        story.silence(there[0]["spec"]["nodeName"])
         story.wait(4 * 3600)
-        assert story.quorum.source.replicas == 0
+        assert story.scene.source["spec"]["replicas"] == 0
         assert sum(story.ready().values()) == 5
         assert story.state()[0] != "TakingOver"
         story.speak()
         story.wait(3600)
-        assert not unsettled(story.quorum)
+        assert not story.unrest()
 
 
 class TestVolumes:
@@ -142,7 +146,7 @@ class TestVolumes:
     def test_spot_comes_back(self) -> None:
         """The probe has the name of a member whose volume is gone: another one asks beside it."""
         story = split("All spot nodes go with the volumes on them, and others come", local_volumes=True)
-        story.vanish()
+        story.vanish_spot()
         story.wait(3000)
         story.return_spot()
         story.wait(4 * 3600)
@@ -155,7 +159,7 @@ class TestVolumes:
         story.vanish_under(0)
         story.wait(3000)
         assert sum(story.ready().values()) == 5
-        story.vanish()
+        story.vanish_spot()
         story.wait(7)
         assert story.ready() == {"on-demand": 5}
 
@@ -169,6 +173,6 @@ class TestGivingBack:
         story.wait(3600)
         story.unlabel()
         story.wait(600)
-        assert not unsettled(story.quorum)
+        assert not story.unrest()
         assert story.ready() == {"source": 5}
         assert story.least >= 4

@@ -2,24 +2,33 @@
 
 import pytest
 
-from splitter.core.actions import Action, OrphanPods, SetPaused
-from splitter.core.deployment import unowned
+from splitter.kube.client import ApiError
 from stories.director import Story
+from world.admission import Request
+from world.kinds import PODS, REPLICA_SETS
+from world.pods import controller_of
 
 N = 6
 
 
-def keeps(story: Story, until_s: int) -> list[Action]:
-    """Have a policy keep pods from being let go for so long; return the list of all writes to come."""
-    writes, judge = list[Action](), story.splitter.judge
-    story.splitter.keeps_owners = lambda: story.cluster.now < until_s
+def pauses(story: Story) -> list[bool]:
+    """Return what splitter writes of the source's pause from now on."""
+    writes = list[bool]()
 
-    def judged(action: Action) -> None:
-        judge(action)
-        writes.append(action)
+    def noted(request: Request) -> None:
+        if request.ref == story.ref and request.old is not None and request.new is not None:
+            was, now = (bool(one["spec"].get("paused")) for one in (request.old, request.new))
+            writes.extend([now] if was is not now else [])
 
-    story.splitter.judge = judged
+    story.at_write(noted)
     return writes
+
+
+def loses_owner(request: Request) -> bool:
+    """Whether a request takes the owner off a pod."""
+    old, new = request.old, request.new
+    is_pod = request.ref.kind == PODS and old is not None and new is not None
+    return is_pod and controller_of(old or {}) is not None and controller_of(new or {}) is None
 
 
 def workload() -> Story:
@@ -31,53 +40,58 @@ def workload() -> Story:
 def test_a_take_over_that_is_refused_for_a_while(until_s: int) -> None:
     """The source goes on by itself meanwhile; the next pause is splitter's own, and no conflict."""
     story = workload()
-    writes = keeps(story, until_s)
+    writes = pauses(story)
+    policy = {"keeps": False}
+    story.refuse(lambda request: policy["keeps"] and story.at() < until_s and loses_owner(request))
+    # It comes when the source is paused: a take-over that it forbids from the first does not begin.
+    story.at_write(lambda request: policy.update(keeps=policy["keeps"] or request.ref == story.ref))
     story.label(on_demand_base="3")
     story.wait(1800)
-    assert [one.paused for one in writes if isinstance(one, SetPaused)] == [True, False, True]
-    assert story.cluster.split is not None
-    assert "ForeignUnpause" not in {one.reason for one in story.cluster.split.read().decisions}
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [3, 3]
-    assert (story.available(), story.promises.least_available) == (N, N)
+    assert writes == [True, False, True]
+    assert "ForeignUnpause" not in story.said()
+    assert story.scene.counts() == (3, 3)
+    assert (story.available(), story.judge.least_available) == (N, N)
 
 
 def test_a_policy_that_comes_and_goes() -> None:
     """A source that is paused and resumed again and again by splitter alone ends in no Conflict."""
     story = workload()
-    writes = keeps(story, 0)
-    answers = iter([True, False] * 5)  # not at the pause, but when its pods are let go
-    story.splitter.keeps_owners = lambda: next(answers, False)
+    writes = pauses(story)
+    # Not before the pause, but when its pods are let go.
+    story.refuse(lambda request: len(writes) < 8 and len(writes) % 2 == 1 and loses_owner(request))
     story.label(on_demand_base="3")
     story.wait(1800)
-    assert sum(isinstance(one, SetPaused) for one in writes) > 6
-    assert story.cluster.split is not None
-    assert story.cluster.split.read().state == "Steady"
+    assert len(writes) > 6
+    assert story.scene.status["state"] == "Steady"
 
 
-def test_half_of_it_is_let_go_on_the_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_of_it_is_let_go_on_the_way_back() -> None:
     """And the other half may not be any more: the source is resumed once, and makes its own pods."""
     story = workload()
     story.label(on_demand_base="3")
     story.wait(900)
-    story.set_image("v2")  # whose pods have the twins' hashes: no ReplicaSet of the source adopts them
+    story.set_image("web:2")  # whose pods have the twins' hashes: no ReplicaSet of the source adopts them
     story.wait(900)
-    writes, write_next = keeps(story, 0), story.splitter.write_next
-    begun = story.cluster.instant(story.cluster.now)
-    monkeypatch.setattr(unowned, "let_go_at", lambda _: begun)
+    writes, gone = pauses(story), list[str]()
 
-    def loses_the_second() -> bool:
-        done = write_next()
-        if isinstance(writes[-1], OrphanPods) and not story.splitter.keeps_owners():
-            story.splitter.keeps_owners = lambda: True
-            story.splitter.pending.clear()
-            return False
-        return done
+    def loses_the_second(request: Request) -> None:
+        if request.verb == "delete" and request.ref.kind == REPLICA_SETS:
+            gone.append(request.ref.name)
+            if len(gone) == 2:
+                raise ApiError(409, "Conflict", "it was changed")
 
-    story.splitter.write_next = loses_the_second  # type: ignore[method-assign]
+    story.at_write(loses_the_second)
+    story.refuse(
+        lambda request: (
+            len(gone) > 1
+            and loses_owner(request)
+            and (controller_of(request.old or {}) or {})["name"] != gone[0]
+        )
+    )
     story.unlabel()
     story.wait(600)
-    assert [one.paused for one in writes if isinstance(one, SetPaused)] == [False]
-    assert story.cluster.split is None
-    assert not [pod for pod in story.cluster.pods.values() if not pod.owner]
-    assert (story.available(), story.promises.least_available) == (N, N)
-    assert story.promises.most_placed <= 2 * N
+    assert writes == [False]
+    assert story.scene.split is None
+    assert not story.scene.unowned()
+    assert (story.available(), story.judge.least_available) == (N, N)
+    assert story.judge.most_placed <= 2 * N

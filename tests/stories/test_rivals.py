@@ -1,56 +1,73 @@
 """Another controller selects the pods too, and ends each that it finds without an owner."""
 
-from splitter.core.actions import Action, LabelPod
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from stories.director import Story
+from world.admission import Request
+from world.kinds import DAEMON_SETS, Raw, Ref
 
 RIVAL = "DaemonSet agent-node (selector app=web)"
+AGENT = Ref(DAEMON_SETS, "shop", "agent-node")
 
 
 def of_six() -> Story:
-    """Return a story of a workload of 6, half of which stands on spot."""
+    """Return a story of a workload of 6, half of which is on spot."""
     return Story("Another controller selects the pods too", replicas=6, surge=2, unavailable=0)
+
+
+def rival(story: Story) -> None:
+    """Have a DaemonSet that has no node, and the workload's own labels for its selector."""
+    labels = {"app": "web"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"nodeSelector": {"no": "node"}, "containers": [{"name": "agent", "image": "agent:1"}]},
+    }
+    raw: Raw = {
+        "metadata": {"name": AGENT.name},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    story.objects.create(DAEMON_SETS, "shop", raw, "user")
 
 
 def is_untouched(story: Story) -> bool:
     """Whether nothing of splitter's is on the workload but its report."""
-    cluster = story.cluster
-    marked = ANNOTATION_TAKEN_OVER in cluster.source.annotations
-    labelled = any(pod.label for pod in cluster.pods.values())
-    return not (cluster.twins or cluster.source.paused or marked or labelled or cluster.released())
+    source = story.scene.source
+    marked = ANNOTATION_TAKEN_OVER in source["metadata"].get("annotations", {})
+    labelled = any("splitter.io/pool" in pod["metadata"]["labels"] for pod in story.scene.pods())
+    paused = source["spec"].get("paused")
+    return not (story.scene.twins or paused or marked or labelled or story.scene.parked())
 
 
 def test_that_was_there_before() -> None:
     """The workload is refused, with the name of the other one, and left as it is."""
     story = of_six()
-    story.cluster.rival = RIVAL
+    story.happens("another controller comes", lambda: rival(story))
     story.label(on_demand_base="1")
     story.wait(120)
     assert story.reason() == "SelectorOverlaps"
-    assert RIVAL in str(story.cluster.split.status["message"])  # type: ignore[union-attr]
+    assert RIVAL in story.scene.status["message"]
     assert is_untouched(story)
 
 
 def test_that_comes_while_it_is_taken_over() -> None:
     """It is undone: no pod is restarted, and the take-over goes on when the other one has gone."""
     story = of_six()
-    pods, judge = set(story.cluster.pods), story.splitter.judge
+    pods, came = story.pods(), list[None]()
 
-    def judged(action: Action) -> None:
-        judge(action)
-        if isinstance(action, LabelPod):  # the last before they are let go
-            story.cluster.rival = RIVAL
+    def comes(request: Request) -> None:
+        paused = request.ref == story.ref and (request.new or {})["spec"].get("paused")
+        if paused and not came:
+            came.append(rival(story))
 
-    story.splitter.judge = judged
+    story.at_write(comes)
+    story.cluster.api.latency_s = lambda: 0.4  # what is listed is a second old at most
     story.label(on_demand_base="1")
-    story.splitter.judge = judge
-    story.wait(30)
+    story.wait(90)
     assert (story.reason(), is_untouched(story)) == ("SelectorOverlaps", True)
-    assert set(story.cluster.pods) == pods
-    assert story.promises.least_available == 6
-    story.cluster.rival = ""
+    assert story.pods() == pods
+    assert story.judge.least_available == 6
+    story.happens("the other controller goes", lambda: story.objects.delete(AGENT))
     story.wait(900)
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
+    assert story.scene.counts() == (1, 5)
     assert story.available() == 6
 
 
@@ -59,10 +76,10 @@ def test_that_comes_while_it_is_split() -> None:
     story = of_six()
     story.label(on_demand_base="1")
     story.wait(900)
-    story.cluster.rival = RIVAL
+    story.happens("another controller comes", lambda: rival(story))
     story.unlabel()
     story.wait(300)
     assert is_untouched(story)
-    assert story.cluster.split is None
-    assert story.promises.least_available == 6
+    assert story.scene.split is None
+    assert story.judge.least_available == 6
     assert story.available() == 6

@@ -2,31 +2,29 @@
 
 import pytest
 
-from splitter.core.actions import Action, AdoptPods, OrphanPods
 from splitter.core.model import Pool
-from splitter.core.plan import Plan
-from stories.cluster import Cluster
 from stories.director import Story
-from stories.promises import stale, traces, unsettled
+from stories.words import images
+from world.admission import Request
+from world.kinds import DEPLOYMENTS, REPLICA_SETS
+from world.pods import controller_of
+from world.workloads import set_image
 
 
-def deployed_at(story: Story, moment: type[Action], template: str) -> None:
-    """Set an image when the next write of a kind is planned, and not done yet: nobody can have seen it."""
-    cluster, begin, left = story.cluster, story.splitter.begin, [template]
+def deployed_at(story: Story, verb: str, image: str) -> None:
+    """Set an image right before the first write of a kind about a ReplicaSet with pods."""
+    left = [image]
 
-    def interrupted() -> Plan:
-        result = begin()
-        if left and any(isinstance(action, moment) for action in result.actions):
-            with story.promises.world():
-                cluster.change_spec(cluster.source, template=left.pop())
-        return result
+    def interrupted(request: Request) -> None:
+        raw = request.new or request.old or {}
+        is_holder = request.ref.kind == REPLICA_SETS and controller_of(raw) is not None
+        if left and request.verb == verb and is_holder and raw["spec"].get("replicas"):
+            set_image(story.cluster, left.pop())
 
-    story.splitter.begin = interrupted  # type: ignore[method-assign]
+    story.at_write(interrupted)
 
 
-def made_of(cluster: Cluster) -> set[str]:
-    """Return what all pods are made of."""
-    return {pod.template.partition("|")[0] for pod in cluster.pods.values() if pod.active}
+LETS_GO, ADOPTS = "delete", "create"
 
 
 @pytest.fixture(params=["v1", "v1 again", "v2", "v2 again"])
@@ -36,7 +34,7 @@ def story(request: pytest.FixtureRequest) -> Story:
     reported.label(on_demand_base="2", spot_percent="80")
     reported.wait(600)
     if "v2" in request.param:
-        reported.set_image("v2")
+        reported.set_image("web:2")
         reported.wait(600)
     if "again" in request.param:
         reported.unlabel()
@@ -49,25 +47,25 @@ def story(request: pytest.FixtureRequest) -> Story:
 class TestAnImage:
     """It is set while pods have no owner."""
 
-    @pytest.mark.parametrize("moment", [OrphanPods, AdoptPods])
-    def test_on_the_way_back(self, story: Story, moment: type[Action]) -> None:
+    @pytest.mark.parametrize("moment", [LETS_GO, ADOPTS])
+    def test_on_the_way_back(self, story: Story, moment: str) -> None:
         """Taken for current, its pods would never be replaced: the rollout would be said to be done."""
-        deployed_at(story, moment, "v3")
+        deployed_at(story, moment, "web:3")
         story.unlabel()
         story.wait(600)
-        assert not traces(story.cluster)
-        assert made_of(story.cluster) == {"v3"}
+        assert not story.traces()
+        assert story.scene.images() == {"web:3"}
 
-    @pytest.mark.parametrize("moment", [OrphanPods, AdoptPods])
-    def test_on_the_way_there(self, story: Story, moment: type[Action]) -> None:
+    @pytest.mark.parametrize("moment", [LETS_GO, ADOPTS])
+    def test_on_the_way_there(self, story: Story, moment: str) -> None:
         """The same in the twins."""
         story.unlabel()
         story.wait(60)
-        deployed_at(story, moment, "v3")
+        deployed_at(story, moment, "web:3")
         story.label()
         story.wait(1200)
-        assert not unsettled(story.cluster, on_demand=4)
-        assert made_of(story.cluster) == {"v3"}
+        assert not story.unsettled(on_demand=4)
+        assert story.scene.images() == {"web:3"}
 
 
 class TestARobbedTwin:
@@ -75,31 +73,36 @@ class TestARobbedTwin:
 
     def test_keeps_its_pods(self, story: Story) -> None:
         """They go home as they would without that: none is replaced."""
-        before = {pod.uid for pod in story.cluster.pods.values() if pod.active}
-        for twin in story.cluster.twins.values():
-            twin.robbed, twin.version = True, story.cluster.version()
-        story.unlabel()
+        before = story.pods()
+
+        def unlabelled() -> None:
+            for raw in story.objects.all(DEPLOYMENTS, "shop"):
+                ref = story.ref._replace(name=raw["metadata"]["name"])
+                story.changed(lambda one: one["metadata"]["labels"].pop("splitter.io/split"), ref)()
+
+        story.happens("the label is taken off all Deployments", unlabelled)
         story.wait(600)
-        assert not traces(story.cluster)
-        assert {pod.uid for pod in story.cluster.pods.values() if pod.active} == before
+        assert not story.traces()
+        assert story.pods() == before
 
 
 class TestAnEditedTwin:
     """Somebody has edited a twin, and the label goes before that is put back."""
 
-    @pytest.mark.parametrize("seen", [True, False])
+    @pytest.mark.parametrize("away", [True, False])
     @pytest.mark.parametrize("pool", list(Pool))
-    def test_is_mended_by_the_source(self, pool: Pool, seen: bool) -> None:
-        """What the editor wanted does not outlive the twin; nor what was added, which is no edit of ours."""
+    def test_is_mended_by_the_source(self, pool: Pool, away: bool) -> None:
+        """What the editor wanted does not outlive the twin, whether splitter was there to see it or not."""
         story = Story("An edited twin is given back")
         story.label(on_demand_base="2", spot_percent="80", freeze="true")
         story.wait(600)
-        story.cluster.change_spec(story.cluster.twins[pool], template="by-hand")
-        story.happens("somebody edits a twin, and nobody sees it")
-        story.wait(60)
-        assert not stale(story.cluster)
-        story.cluster.twins[pool].edited = seen
+        if away:
+            story.stop()
+        story.edit_twins("web:by-hand", pool)
+        story.wait(60 if away else 0)
         story.unlabel()
+        if away:
+            story.start()
         story.wait(600)
-        assert not traces(story.cluster)
-        assert made_of(story.cluster) == {"v1"}
+        assert not story.traces()
+        assert {images(pod["spec"]) for pod in story.scene.pods()} == {"web:1"}

@@ -1,124 +1,113 @@
 """What a Split counts is the bill: a day of losses, rollouts and scaling, with splitter away now and then."""
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
-from splitter.core.model import Pool
-from splitter.core.plan import Rules
-from splitter.core.split_status.usage import Usage, Use
-from splitter.kube.packed import packed, unpacked
-from stories.cluster import START
+from splitter.core.split_status.usage import Amounts, Usage, Use
 from stories.director import Story
-from stories.reconciles import Splitter
+from world.clock import START
+from world.cluster import POOL
+from world.kinds import NODES, PODS
 
 HOUR_S = 3600
 
 
-class Billed(Story):
-    """A story in which somebody else adds up what pods cost, from pods and nodes alone."""
+class Bill:
+    """Adds up what pods cost, from pods and nodes alone."""
 
-    def __init__(self, title: str) -> None:
-        self.pod_s = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
-        self.desired_s = 0
-        self._node_status = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
-        self._desired = self._billed_until = self._away_until = 0
-        super().__init__(title)
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.pod_s: Counter[str] = Counter()  # by pool
+        self.desired_s = 0.0
+        self._since_s = story.loop.time()
+        self._running: Counter[str] = Counter()
+        story.act(self.add)
+        for kind in (PODS, NODES, story.ref.kind):
+            story.objects.follow(kind, lambda _: self.add())
 
-    def begin(self) -> None:
-        """Count from now on."""
-        self.pod_s, self.desired_s = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}, 0
-
-    def restart(self, away_s: int, as_what: str = "splitter is back") -> None:
-        """Have splitter end, and another begin a while later with nothing but what the cluster knows."""
-        self._away_until = self.cluster.now + away_s
-        judge = self.splitter.judge
-        self.splitter = Splitter(self.cluster, Rules())
-        self.splitter.judge = judge
-        self.splitter.wake_at = self._away_until
-        self.happens(f"{as_what} after {away_s} s")
-
-    def used(self) -> Usage:
-        """Return what the Split tells."""
-        assert self.cluster.split is not None
-        # As from the API server: what cannot be written is not there.
-        result = Usage.from_json(unpacked(packed(self.cluster.split.status))["usage"])
-        assert result is not None
-        return result
-
-    def _settle(self) -> None:
-        passed_s = self.cluster.now - self._billed_until
-        for pool in Pool:
-            self.pod_s[pool] += self._node_status[pool] * passed_s
-        self.desired_s += self._desired * passed_s
-        super()._settle()
-        self._billed_until = self.cluster.now
-        nodes = [self.cluster.nodes.get(pod.node or "") for pod in self.cluster.pods.values()]
-        self._node_status[Pool.SPOT] = sum(1 for node in nodes if node is not None and node.spot)
-        self._desired = min(self.cluster.source.replicas, sum(node is not None for node in nodes))
-        self._node_status[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
-
-    def _reconcile(self) -> bool:
-        return self.cluster.now >= self._away_until and super()._reconcile()
+    def add(self) -> None:
+        """Add what was used until now."""
+        passed_s = self.story.loop.time() - self._since_s
+        self._since_s += passed_s
+        self.pod_s.update({pool: count * passed_s for pool, count in self._running.items()})  # type: ignore[arg-type] # seconds
+        self.desired_s += min(self.story.scene.replicas, self._running.total()) * passed_s
+        pods = self.story.objects.all(PODS, "shop")
+        nodes = filter(None, map(self.story.scene.node_of, pods))
+        self._running = Counter(node["metadata"]["labels"][POOL] for node in nodes)
 
 
-@pytest.fixture(scope="module")
-def day() -> Billed:
-    """Return a day with a loss every three hours, eight restarts, and a change of leader amid a loss."""
-    story = Billed("A day")
+def usage(story: Story) -> Usage:
+    """Return what the Split tells."""
+    result = Usage.from_json(story.scene.status["usage"])
+    assert result is not None
+    return result
+
+
+def used(story: Story, since: Usage | None = None) -> Amounts:
+    """Return what was used until now, as the Split tells it now or told it before."""
+    return (since or usage(story)).at(START + timedelta(seconds=story.loop.time()))
+
+
+def restarted(story: Story, away_s: int) -> None:
+    """Have splitter end, and another begin a while later with nothing but what the cluster knows."""
+    story.stop()
+    story.wait(away_s)
+    story.start()
+
+
+def test_a_day_is_the_bill() -> None:
+    """A loss every three hours, eight restarts, and a change of leader amid a loss; within 2 %."""
+    story = Story("A day")
     story.label(on_demand_base="2", spot_percent="80")
     story.wait(60)
-    story.begin()
+    bill, before = Bill(story), used(story)
     for hour in range(24):
         match hour % 6:
             case 0:
                 story.notice("spot-a")
                 if hour == 12:
-                    story.restart(away_s=10, as_what="another one leads")
+                    restarted(story, 10)
                 story.wait(120)
                 story.vanish("spot-a")
             case 1:
+                story.scene.doomed.clear()
                 story.add_spot("spot-a")
-                story.restart(away_s=300 if hour == 1 else 15)
+                restarted(story, 300 if hour == 1 else 15)
             case 2:
-                story.set_image(f"v{hour}")
+                story.set_image(f"web:{hour}")
             case 3:
                 story.vanish("spot-b", "spot-c")
-                story.restart(away_s=20)
+                restarted(story, 20)
             case 4:
                 story.scale(16 if hour < 12 else 8)
             case _:
                 story.add_spot("spot-b", "spot-c")
         story.wait(HOUR_S)
-    return story
-
-
-class TestADay:
-    def test_is_the_bill(self, day: Billed) -> None:
-        """Both pools, and what was asked for, are what they were, within 2 %."""
-        usage = day.used()
-        used = usage.at(START + timedelta(seconds=day.cluster.now))
-        assert min(day.pod_s.values()) > 24 * HOUR_S  # both were used
-        assert used[Use.ON_DEMAND].replicas == pytest.approx(day.pod_s[Pool.ON_DEMAND], rel=0.02)
-        assert used[Use.SPOT].replicas == pytest.approx(day.pod_s[Pool.SPOT], rel=0.02)
-        assert used[Use.DESIRED].replicas == pytest.approx(day.desired_s, rel=0.02)
-
-    def test_tells_the_overhead(self, day: Billed) -> None:
-        """What stood in for spot and what was beyond the replicas asked for add up with them."""
-        used = day.used().at(START + timedelta(seconds=day.cluster.now))
-        node_status = used[Use.ON_DEMAND].replicas + used[Use.SPOT].replicas
-        assert used[Use.COVER].replicas > 0
-        assert 0 < used[Use.SURGE].replicas < 0.1 * node_status
-        assert node_status - used[Use.SURGE].replicas <= used[Use.DESIRED].replicas
+    story.act(bill.add)
+    said = {
+        use: amount.replicas - before[use].replicas for use, amount in used(story).items() if use in before
+    }
+    assert min(bill.pod_s.values()) > 24 * HOUR_S  # both were used
+    assert said[Use.ON_DEMAND] == pytest.approx(bill.pod_s["on-demand"], rel=0.02)
+    assert said[Use.SPOT] == pytest.approx(bill.pod_s["spot"], rel=0.02)
+    assert said[Use.DESIRED] == pytest.approx(bill.desired_s, rel=0.02)
+    # What stood in for spot, and what was beyond the replicas asked for, add up with them.
+    total = used(story)
+    both = total[Use.ON_DEMAND].replicas + total[Use.SPOT].replicas
+    assert total[Use.COVER].replicas > 0
+    assert 0 < total[Use.SURGE].replicas < 0.1 * both
+    assert both - total[Use.SURGE].replicas <= total[Use.DESIRED].replicas
 
 
 def test_idle_writes_nothing() -> None:
     """While nothing changes the Split tells the same for ever, and what it tells grows with the time."""
-    story = Billed("Idle")
+    story = Story("Idle")
     story.label()
     story.wait(HOUR_S)
-    before = story.used()
+    before, began = usage(story), used(story)
     story.wait(12 * HOUR_S)
-    assert story.used() == before
-    after = before.at(START + timedelta(seconds=story.cluster.now))
-    assert after[Use.SPOT].replicas == pytest.approx(10 * 13 * HOUR_S, rel=0.01)
+    assert usage(story) == before
+    grown = used(story, before)[Use.SPOT].replicas - began[Use.SPOT].replicas
+    assert grown == pytest.approx(10 * 12 * HOUR_S, rel=0.01)

@@ -1,56 +1,55 @@
 """Spot goes while pods have no owner, and the API server refuses the writes that would give them one."""
 
-from dataclasses import replace
+import copy
 
 import pytest
 
-from splitter.core.actions import Action, AdoptPods
 from splitter.core.model import Pool
-from splitter.core.plan import Plan
+from splitter.kube.client import ApiError
 from stories.director import Story
+from world.admission import Request
+from world.controllers.garbage import Garbage
+from world.kinds import PODS, REPLICA_SETS, Raw, Ref
+from world.pods import controller_of
+from world.workloads import changed
 
 SPOT = ("spot-a", "spot-b", "spot-c")
+TWINS = {Pool.SPOT: "web-spot", Pool.ON_DEMAND: "web-on-demand"}
 STARTS_WITHIN_S = 15
+FOR_EVER = 10.0**6
 
 
 def taking_over() -> Story:
-    """Return a story of a workload of 6, half of which stands on spot, that is not split yet."""
+    """Return a story of a workload of 6, half of which is on spot, that is not split yet."""
     return Story("Spot goes while pods have no owner", replicas=6, surge=1, unavailable=1)
 
 
-def refused(story: Story, pools: set[Pool], until_s: int, *, home: bool = False) -> None:
-    """Have the API server refuse the ReplicaSets that would adopt pods of these pools, for so long."""
-    begin, judge = story.splitter.begin, story.splitter.judge
+def refused(story: Story, adopters: set[str], until_s: float) -> None:
+    """Have the API server refuse the ReplicaSets of these owners that would adopt pods, for so long."""
 
-    def planned() -> Plan:
-        story.splitter.refused_until = 0
-        return begin()
+    def judged(request: Request) -> None:
+        owner = controller_of(request.new or {"metadata": {}})
+        made = request.verb == "create" and request.ref.kind == REPLICA_SETS and owner is not None
+        if made and owner is not None and owner["name"] in adopters and story.at() < until_s:
+            raise ApiError(403, "Forbidden", "replicasets are forbidden")
 
-    def judged(action: Action) -> None:
-        judge(action)
-        if isinstance(action, AdoptPods) and (action.pool in pools or (home and action.pool is None)):
-            if story.cluster.now >= until_s:
-                return
-            story.splitter.refused_until = until_s
-
-    story.splitter.begin = planned  # type: ignore[method-assign]
-    story.splitter.judge = judged
+    story.at_write(judged)
 
 
 def test_all_of_it_for_a_while() -> None:
     """The pods are replaced, make before break; spot that goes meanwhile is covered at once."""
     story = taking_over()
-    refused(story, set(Pool), until_s=200)
+    refused(story, {*TWINS.values()}, until_s=200)
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(5)
-    assert len(story.cluster.orphans()) == 6
+    assert len(story.scene.unowned()) == 6
     story.vanish(*SPOT)
     story.wait(STARTS_WITHIN_S)
     assert story.available() >= 6
     story.add_spot("spot-d", "spot-e")
     story.wait(3600)
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
-    assert not story.cluster.orphans()
+    assert story.scene.counts() == (1, 5)
+    assert not story.scene.unowned()
 
 
 @pytest.mark.parametrize(
@@ -59,20 +58,20 @@ def test_all_of_it_for_a_while() -> None:
 def test_for_as_long_as_it_takes(pools: set[Pool]) -> None:
     """Nothing is waited for: after 10 s pods are made beside those that nothing adopts, and those end."""
     story = taking_over()
-    refused(story, pools, until_s=10**6)
+    refused(story, {TWINS[pool] for pool in pools}, until_s=FOR_EVER)
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(600)
-    assert not story.cluster.orphans()
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
-    assert (story.available(), story.promises.least_available) == (6, 6)
-    assert story.promises.most_placed <= 6 + 2
+    assert not story.scene.unowned()
+    assert story.scene.counts() == (1, 5)
+    assert (story.available(), story.judge.least_available) == (6, 6)
+    assert story.judge.most_placed <= 6 + 2
 
 
 @pytest.mark.parametrize("gone", [1, 2])
 def test_some_of_it(gone: int) -> None:
     """What was lost is made good while the rest of spot has no owner."""
     story = taking_over()
-    refused(story, {Pool.SPOT}, until_s=600)
+    refused(story, {TWINS[Pool.SPOT]}, until_s=600)
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(5)
     story.vanish(*SPOT[:gone])
@@ -81,7 +80,7 @@ def test_some_of_it(gone: int) -> None:
     story.add_spot("spot-d", "spot-e")
     story.wait(3600)
     assert story.available() == 6
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
+    assert story.scene.counts() == (1, 5)
 
 
 def test_the_source_takes_them_back() -> None:
@@ -89,31 +88,43 @@ def test_the_source_takes_them_back() -> None:
     story = taking_over()
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(900)
-    refused(story, set(), until_s=10**6, home=True)
+    refused(story, {"web"}, until_s=FOR_EVER)
     story.unlabel()
     story.wait(300)
-    assert story.cluster.split is None
-    assert (story.available(), story.promises.least_available) == (6, 6)
-    assert not [pod for pod in story.cluster.pods.values() if not pod.owner]
+    assert story.scene.split is None
+    assert (story.available(), story.judge.least_available) == (6, 6)
+    assert not story.scene.unowned()
 
 
 def test_a_garbage_collector_that_is_slow() -> None:
     """Its last pods are let go when most are replaced already: those that are late end, too."""
     story = taking_over()
-    story.cluster.collector_lag_s = 25
+    story.cluster.garbage.late_s = (25.0, 25.0)
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(900)
-    assert not story.cluster.orphans()
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
-    assert (story.available(), story.promises.least_available) == (6, 6)
+    assert not story.scene.unowned()
+    assert story.scene.counts() == (1, 5)
+    assert (story.available(), story.judge.least_available) == (6, 6)
+
+
+def collector_refused(story: Story, ends_s: float) -> None:
+    """Have a policy keep the garbage collector from taking the owner off pods."""
+    story.refuse(
+        lambda request: (
+            request.ref.kind == PODS
+            and request.verb == "update"
+            and request.user == Garbage.user
+            and story.at() < ends_s
+        )
+    )
 
 
 @pytest.mark.parametrize("loss", [False, True])
-@pytest.mark.parametrize("ends_s", [10**6, 200])
-def test_a_garbage_collector_that_is_refused(ends_s: int, loss: bool) -> None:
+@pytest.mark.parametrize("ends_s", [FOR_EVER, 200])
+def test_a_garbage_collector_that_is_refused(ends_s: float, loss: bool) -> None:
     """By a policy against pods without an owner: that is told, losses are covered, and it ends split."""
     story = taking_over()
-    story.cluster.collector_refused_until = ends_s
+    collector_refused(story, ends_s)
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(5)
     if loss:
@@ -122,11 +133,10 @@ def test_a_garbage_collector_that_is_refused(ends_s: int, loss: bool) -> None:
         assert story.available() >= 6
         story.add_spot("spot-d", "spot-e")
     story.wait(20)
-    assert story.promises.least_available == (6 if not loss else story.promises.least_available)
-    said = [one.reason for one in story.cluster.split.read().decisions] if story.cluster.split else []
-    assert "HandoverHangs" in said
+    assert loss or story.judge.least_available == 6
+    assert "HandoverHangs" in story.said()
     story.wait(3600)
-    assert [twin.replicas for twin in story.cluster.twins.values()] == [1, 5]
+    assert story.scene.counts() == (1, 5)
     assert story.available() == 6
 
 
@@ -134,15 +144,15 @@ def test_a_garbage_collector_that_is_refused(ends_s: int, loss: bool) -> None:
 def test_the_way_back_while_it_is_refused(after_s: int) -> None:
     """The label is removed, at whatever moment: the source gets its own pods, and nothing is below N."""
     story = taking_over()
-    story.cluster.collector_refused_until = 10**6
+    collector_refused(story, FOR_EVER)
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(after_s)
     story.unlabel()
     story.wait(900)
-    assert story.cluster.split is None
-    assert not story.cluster.twins
-    assert (story.available(), story.promises.least_available) == (6, 6)
-    assert not story.cluster.source.paused
+    assert story.scene.split is None
+    assert not story.scene.twins
+    assert (story.available(), story.judge.least_available) == (6, 6)
+    assert not story.scene.source["spec"].get("paused")
 
 
 def test_pods_that_have_finished_leave_no_trace() -> None:
@@ -151,22 +161,33 @@ def test_pods_that_have_finished_leave_no_trace() -> None:
     _shut_down(story)
     story.label(on_demand_base="1")
     story.wait(900)
-    assert not [pod for pod in story.cluster.pods.values() if not pod.owner]
+    assert not _without_owner(story)
     _shut_down(story)
     story.unlabel()
     story.wait(300)
-    assert story.cluster.split is None
-    assert not [pod for pod in story.cluster.pods.values() if not pod.owner]
-    assert (story.available(), story.promises.least_available) == (6, 6)
+    assert story.scene.split is None
+    assert not _without_owner(story)
+    assert (story.available(), story.judge.least_available) == (6, 6)
+
+
+def _without_owner(story: Story) -> list[Raw]:
+    return [pod for pod in story.objects.all(PODS, "shop") if controller_of(pod) is None]
 
 
 def _shut_down(story: Story) -> None:
     """Have what a node's shutdown left behind: two finished pods beside those that took their place."""
-    cluster = story.cluster
-    for pod in [pod for pod in cluster.pods.values() if pod.active][:2]:
-        left = cluster.name(pod.name.rpartition("-")[0])
-        cluster.pods[left] = replace(pod, name=left, uid=f"uid-{left}", ready_since=None, finished=True)
-    story.happens("a node was shut down and is back: two pods are Failed")
+
+    def left_behind() -> None:
+        for number, pod in enumerate(story.scene.pods()[:2]):
+            raw = copy.deepcopy(pod)
+            name = f"{pod['metadata']['name'][:-1]}{number}"
+            metadata = {**raw["metadata"], "name": name, "uid": f"uid-{name}"}
+            status = {"phase": "Failed", "reason": "Terminated", "conditions": []}
+            story.objects.put(
+                f"/api/v1/namespaces/shop/pods/{name}", {**raw, "metadata": metadata, "status": status}
+            )
+
+    story.happens("a node was shut down and is back: two pods are Failed", left_behind)
 
 
 @pytest.mark.parametrize("pool", list(Pool))
@@ -175,16 +196,21 @@ def test_a_pod_that_a_user_took_out(pool: Pool) -> None:
     story = taking_over()
     story.label(on_demand_base="1", spot_percent="100")
     story.wait(900)
-    cluster = story.cluster
-    taken = next(pod for pod in cluster.pods.values() if pod.active and pod.label is pool)
-    taken.owner, taken.hash, taken.taken_out = "", "debug", True
-    story.happens("a pod is taken out: pod-template-hash=debug")
-    for twin in cluster.twins.values():
-        cluster.change_spec(twin, paused=True)
-        story.happens(f"{twin.name} is paused")
-        assert not twin.paused
+    taken = Ref(PODS, "shop", story.scene.pods(story.scene.twins[pool])[0]["metadata"]["name"])
+
+    def take_out() -> None:
+        changed(
+            story.cluster, taken, lambda raw: raw["metadata"]["labels"].update({"pod-template-hash": "debug"})
+        )
+
+    story.happens("a pod is taken out: pod-template-hash=debug", take_out)
+    for one in Pool:
+        pause = story.changed(lambda raw: raw["spec"].update(paused=True), story.twin(one))
+        story.happens(f"{one} is paused", pause)
+        story.wait(1)
+        assert not story.scene.twins[one]["spec"].get("paused")
     story.scale(8)
     story.vanish(*SPOT)
     story.wait(STARTS_WITHIN_S + 60)
-    assert sum(cluster.available(pod) for pod in cluster.pods.values() if not pod.taken_out) == 8
-    assert pool is Pool.SPOT or taken.name in cluster.pods
+    assert story.available() - (pool is Pool.ON_DEMAND) == 8
+    assert pool is Pool.SPOT or story.objects.find(taken) is not None

@@ -28,6 +28,38 @@ _WATCH_S = 50.0
 _DISCOVERY = {"versions": [{"version": "v1alpha1"}], "preferredVersion": {"version": "v1alpha1"}}
 
 
+class Lines:
+    """The lines of one watch: each as late as it is, in their order."""
+
+    def __init__(self, lag_s: Callable[[], float]) -> None:
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._lag_s = lag_s
+        self._loop = asyncio.get_running_loop()
+        self._last_s = self._loop.time()
+        self._late: deque[bytes] = deque()  # timers of one moment run in any order
+
+    def tell(self, line: bytes) -> None:
+        """Tell a line, now or later."""
+        self._last_s = max(self._last_s, self._loop.time() + self._lag_s())
+        self._late.append(line)
+        if self._last_s <= self._loop.time() and len(self._late) == 1:
+            self._tell_next()
+        else:
+            self._loop.call_at(self._last_s, self._tell_next)
+
+    def _tell_next(self) -> None:
+        if self._late:
+            self.queue.put_nowait(self._late.popleft())
+
+    def end(self, bookmark: bytes) -> None:
+        """End, with a bookmark unless it is empty: the next watch goes on from here, so nothing is left."""
+        while self._late:
+            self._tell_next()
+        if bookmark:
+            self.queue.put_nowait(bookmark)
+        self.queue.put_nowait(None)
+
+
 class Api(Client):
     """Objects by their paths, for one user."""
 
@@ -38,10 +70,15 @@ class Api(Client):
         self.asked: list[tuple[float, str, str]] = []  # when, the verb, the path
         self.gone: set[str] = set()  # namespaces
         self.missing: set[str] = set()  # groups of kinds that nobody has installed
+        self.forbidden: set[str] = set()  # plurals of which nothing may be asked
+        self.largest_page = 0
+        self.aggregated: dict[str, Callable[[], list[Raw]]] = {}  # who answers for a kind without objects
         self.watches: Watches = "stay"
         self.lease_fails_every = 0  # so-manieth request for the Lease times out; 0: none
         self.latency_s: Callable[[], float] = lambda: 0.0  # of each request
         self.lag_s: Callable[[], float] = lambda: 0.0  # of each line of a watch
+        self.watch_s = 0.0  # so long each watch lasts; 0: as long as it asks for
+        self.answers = True  # else it does what it is asked to, and no answer comes
         self.cut_off = False  # every request goes unanswered, and no watch tells anything
         self._about_lease = 0
         self._timeout_s = 10.0
@@ -102,6 +139,8 @@ class Api(Client):
         self.asked.append((asyncio.get_running_loop().time(), verb, asked))
         if any(f"/namespaces/{namespace}/" in where for namespace in self.gone):
             raise ApiError(403, "Forbidden", "no Role here")
+        if path.plural in self.forbidden:
+            raise ApiError(403, "Forbidden", f"{path.plural} is forbidden")
         if any(path.api.startswith(f"/apis/{group}/") for group in self.missing):
             raise ApiError(404, KIND_MISSING, "the server could not find the requested resource")
 
@@ -128,11 +167,19 @@ class Api(Client):
             return {"status": {"allowed": namespace not in self.gone}}
         ref = Ref(f"{path.api}/{path.plural}", path.namespace, path.name)
         rights.check(self.objects, self.user, method, ref, path.part)
+        if ref.kind in self.aggregated:
+            matches = asked_for(query.get("labelSelector", ""), "", ref.kind)
+            there = (raw for raw in self.aggregated[ref.kind]() if matches(raw))
+            items = [raw for raw in there if ref.namespace in {"", raw["metadata"].get("namespace")}]
+            return {"metadata": {}, "items": items}
         if method == "GET":
             said = self._reads.answer(ref, path.part, query)
+            self.largest_page = max(self.largest_page, len(said.get("items", ())))
         else:
             write = Write(self.objects, ref, path.part, query, self.user)
             said = write.answer(method, body or {}, patch)
+            if not self.answers:
+                raise ApiError(0, "NoAnswer", "timed out")
         answer: Raw = orjson.loads(orjson.dumps(said))  # an answer is its reader's own
         return answer
 
@@ -171,44 +218,30 @@ class Api(Client):
         if missed is None:
             yield self._ill("are too old")
             return
-        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
-        last_s = loop.time()
-        late: deque[bytes] = deque()  # timers of one moment run in any order
+        lines = Lines(self.lag_s)
 
         def follower(event: Event) -> None:
-            nonlocal last_s
-            if ref.namespace not in {"", event.ref.namespace} or (line := _line(event, matches)) is None:
-                return
-            last_s = max(last_s, loop.time() + self.lag_s())
-            if last_s <= loop.time() and not late:
-                queue.put_nowait(line)
-            else:
-                late.append(line)
-                loop.call_at(last_s, lambda: queue.put_nowait(late.popleft()))
+            if ref.namespace in {"", event.ref.namespace} and (line := _line(event, matches)) is not None:
+                lines.tell(line)
 
         for event in missed:
             follower(event)
         if query.get("sendInitialEvents") == "true":
-            queue.put_nowait(self._bookmark(ref.kind, annotations={"k8s.io/initial-events-end": "true"}))
-        entry = (str(path), queue)
+            lines.tell(self._bookmark(ref.kind, annotations={"k8s.io/initial-events-end": "true"}))
+        entry = (str(path), lines.queue)
         self._streams.append(entry)
         stop = self.objects.follow(ref.kind, follower)
-        ending = loop.call_later(
-            float(query.get("timeoutSeconds", _WATCH_S)), self._end, queue, _bookmarked(query, ref.kind)
+        lasts_s = self.watch_s or float(query.get("timeoutSeconds", _WATCH_S))
+        bookmarks = query.get("allowWatchBookmarks") == "true"
+        ending = asyncio.get_running_loop().call_later(
+            lasts_s, lambda: lines.end(self._bookmark(ref.kind) if bookmarks else b"")
         )
         try:
-            yield self._lines(queue)
+            yield self._lines(lines.queue)
         finally:
             stop()
             ending.cancel()
             self._streams.remove(entry)
-
-    def _end(self, queue: "asyncio.Queue[bytes | None]", bookmarked: str) -> None:
-        """End a watch, with a bookmark where one was asked for: the next one goes on from here."""
-        if bookmarked:
-            queue.put_nowait(self._bookmark(bookmarked))
-        queue.put_nowait(None)
 
     def _bookmark(self, kind: str, **said: Mapping[str, str]) -> bytes:
         metadata = {"resourceVersion": str(self.objects.version), **said}
@@ -239,11 +272,6 @@ class Api(Client):
         while (line := await queue.get()) is not None:
             if not self.cut_off:
                 yield line
-
-
-def _bookmarked(query: Mapping[str, str], kind: str) -> str:
-    """Return the kind of the bookmark that a watch is sent at its end; empty: none was asked for."""
-    return kind if query.get("allowWatchBookmarks") == "true" else ""
 
 
 def _line(event: Event, matches: Callable[[Raw], bool]) -> bytes | None:

@@ -19,6 +19,7 @@ from world.controllers.replica_set import ReplicaSets
 from world.controllers.scheduler import Scheduler
 from world.controllers.stateful_set import StatefulSets
 from world.kinds import NAMESPACES, NODES, PODS, QUOTAS, Raw, Ref, path_of
+from world.metrics import GROUP, USED_BY_NODES, USED_BY_PODS, Metrics
 from world.objects import Objects
 from world.pods import is_active, is_ready
 from world.priorities import prioritised
@@ -35,6 +36,7 @@ class Cluster:
         self.objects = Objects(seed)
         self.api = Api(self.objects)
         self.api.missing |= _NOT_INSTALLED
+        self.metrics = Metrics(self.objects)
         self.machines = Machines()
         managing = Informers(self.objects, seed + 1, lag_s)
         scheduling = Informers(self.objects, seed + 2, lag_s)
@@ -42,6 +44,7 @@ class Cluster:
         collecting = Informers(self.objects, seed + 4, lag_s)
         self.kubelets = Kubelets(running, self.machines, timing or Timing())
         self.scheduler = Scheduler(scheduling)
+        self.garbage = Garbage(collecting)
         self.controllers: list[Controller] = [
             Deployments(managing),
             ReplicaSets(managing),
@@ -53,7 +56,7 @@ class Cluster:
             PodCollector(managing),
             Quotas(managing),
             Namespaces(managing),
-            Garbage(collecting),
+            self.garbage,
             self.scheduler,
             self.kubelets,
         ]
@@ -127,6 +130,11 @@ class Cluster:
         """Take a machine away, and its Node object."""
         self.silence(node)
         self.objects.forget(path_of(NODES, "", node))
+
+    def serve_metrics(self) -> None:
+        """Have metrics-server installed."""
+        self.api.missing.discard(GROUP)
+        self.api.aggregated |= {USED_BY_NODES: self.metrics.nodes, USED_BY_PODS: self.metrics.pods}
 
     def quota(self, resource: str, hard: int, namespace: str = "shop") -> None:
         """Have a namespace allow so many of something."""

@@ -113,9 +113,12 @@ class Objects:
 
     def put(self, path: str, raw: Raw) -> Raw:
         """Hold an object as it is given, with its defaults: what a test begins with, or has happen."""
-        ref = ref_of(path)
+        return self.put_at(ref_of(path), raw)
+
+    def put_at(self, ref: Ref, raw: Raw) -> Raw:
+        """Do the same, also with a name that no path can have."""
         old = self.find(ref)
-        metadata = {"uid": f"uid-{path}", "creationTimestamp": "2026-01-05T09:00:00Z", "generation": 1}
+        metadata = {"uid": f"uid-{ref.path}", "creationTimestamp": "2026-01-05T09:00:00Z", "generation": 1}
         named = {"name": ref.name, **({"namespace": ref.namespace} if ref.namespace else {})}
         held = {**defaulted(ref.kind, raw), "metadata": {**metadata, **named, **raw["metadata"]}}
         return self._keep(ref, old, typed(ref.kind, held))

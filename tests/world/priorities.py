@@ -24,15 +24,14 @@ def prioritised(objects: Objects) -> Rule:
             return None
         spec = request.new["spec"]
         name = spec.get("priorityClassName", "")
-        there = _BUILT_IN.get(name) or objects.find(Ref(PRIORITIES, "", name))
-        priority = {} if not name else there
-        if priority is None:
-            said = f"no PriorityClass with name {name} was found"
+        known = _BUILT_IN.get(name) or objects.find(Ref(PRIORITIES, "", name)) or ({} if not name else None)
+        if known is None:
+            said = f"no PriorityClass with name {name} was known"
             raise ApiError(403, "Forbidden", f'pods "{request.ref.name}" is forbidden: {said}')
-        policy = priority.get("preemptionPolicy", "PreemptLowerPriority")
+        policy = known.get("preemptionPolicy", "PreemptLowerPriority")
         return {
             **request.new,
-            "spec": {**spec, "priority": priority.get("value", 0), "preemptionPolicy": policy},
+            "spec": {**spec, "priority": known.get("value", 0), "preemptionPolicy": policy},
         }
 
     return rule

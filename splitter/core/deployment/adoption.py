@@ -184,8 +184,10 @@ def settle(this: PlanInput) -> Plan:
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), requeue_after_s=AT_ONCE_S)
     actions: list[do.Action] = []
     # A twin that found none of its pods makes them: no more than there are to be, less what the source's own
-    # ReplicaSets hold, who may have adopted them while somebody had unpaused it.
-    left = max(0, this.source.replicas - sum(rs.spec_replicas for rs in this.observed.replica_sets))
+    # ReplicaSets hold, which may have adopted them while it was unpaused, and what a twin has already.
+    has = {twin.pool: twin.spec_replicas for twin in this.observed.twins if not waits_for_pods(twin)}
+    held = sum(rs.spec_replicas for rs in this.observed.replica_sets) + sum(has.values())
+    left = max(0, this.source.replicas - held)
     for pool in Pool:
         twin, pods = this.observed.twin(pool), orphans_of(this, pool)
         if twin is None:
@@ -196,14 +198,15 @@ def settle(this: PlanInput) -> Plan:
             return _waits("waiting for a deleted twin to go", State.TAKING_OVER)
         elif pods and twin.paused:
             # At fewer than its pods it would end some as soon as it has them.
-            size = max(len(pods), min(twin.spec_replicas, left))
+            size = max(len(pods), min(twin.spec_replicas, left + has.get(pool, 0)))
             actions += _sized(this, pool, size) or _adopting(this, twin, pods)
         elif twin.paused and not any(orphans_of(this, other) for other in Pool):
             if waits_for_pods(twin) and twin.spec_replicas > left:
                 actions += _sized(this, pool, left)
             else:
                 actions.append(do.PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
-        left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
+        taken = len(pods) if twin is None else 0 if pool in has else twin.spec_replicas
+        left = max(0, left - taken)
     state = under_way(this)
     if not actions:
         seen = all(twin.observed for twin in this.observed.twins)

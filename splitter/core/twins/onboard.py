@@ -22,6 +22,7 @@ from splitter.core.twins import letting_go, replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
 
+_RESUMED_GENERATION = 4
 _LOOKED_AT_AGAIN = frozenset({VerdictCause.ANOTHER_OBJECT, VerdictCause.NAME_TAKEN, VerdictCause.ON_THE_WAY})
 
 
@@ -164,8 +165,9 @@ def pause(this: PlanInput) -> Plan:
     if (held := letting_go.not_paused(this)) is not None:
         return held
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
-    # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
-    first = not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1
+    # Creation, mark, pause and resumption each count one generation of a Deployment.
+    was_paused = this.source.generation >= _RESUMED_GENERATION
+    first = not this.observed.attached_as(Attachment.PARKED) or not was_paused
     if first or _was_resumed_by_us(this):
         note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)

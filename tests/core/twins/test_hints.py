@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from builders import NOW, pod, rendered, source
-from core.twins.relief_world import DEFAULTS, MEASURED, RULES, SPOT, WANTED, WHY, Cluster, calm, cluster
-from splitter.core.actions import CreatePlaceholder, DeletePlaceholder, Scale
+from core.twins.relief_moment import DEFAULTS, MEASURED, RULES, SPOT, WANTED, WHY, Moment, begun, moment
+from splitter.core.actions import CreatePlaceholder, Scale
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.model import NodeStatus, PodView, Pool, Rendered
 from splitter.core.plan import PlanInput, Rules
@@ -26,9 +26,9 @@ def hint(name: str = "hot-1", **fields: object) -> PodView:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def hinted(**fields: object) -> Cluster:
+def hinted(**fields: object) -> Moment:
     """Return a workload of which a replica is to leave, and no new one is to come to two nodes."""
-    return cluster(hot=KEPT_OFF, **fields)
+    return moment(hot=KEPT_OFF, **fields)
 
 
 def spec_of(**template: object) -> dict[str, Any]:
@@ -77,34 +77,25 @@ class TestPlaceholder:
 
 
 class TestHint:
-    def test_comes_before_the_raise_and_goes_when_the_new_replica_is_bound(self) -> None:
-        """The counts rest while it is awaited; afterwards nothing is left of it."""
+    def test_comes_before_the_raise(self) -> None:
+        """The counts rest while it is awaited."""
         one = hinted()
-        first = one.reconcile()
+        first = one.planned()
         assert first.state is State.STEADY
         assert [write.node for write in first.actions if isinstance(write, CreatePlaceholder)] == [
             "hot-1",
             "hot-2",
         ]
         assert first.verdict.message.endswith("placeholders are to keep the new replica off hot nodes")
+        one.hints = [hint(name, node=None, node_status=NodeStatus.UNBOUND) for name in ("hot-1", "hot-2")]
         one.now += timedelta(seconds=1)
-        assert one.reconcile().actions == ()  # they have no node yet
-        one.run()
-        kinds = [type(write) for write in one.written]
-        assert kinds.index(CreatePlaceholder) < kinds.index(Scale) < kinds.index(DeletePlaceholder)
-        assert calm(one)
-        assert "uid-web-spot-0" not in one.uids
-
-    def test_one_that_finds_no_node_holds_nothing_up(self) -> None:
-        """After ten seconds the move goes on without it."""
-        one = hinted(binds_hints=False)
-        one.run()
-        assert calm(one)
-        assert "uid-web-spot-0" not in one.uids
+        assert one.planned().actions == ()  # they have no node yet
+        one.now += timedelta(seconds=10)
+        assert [type(write) for write in one.planned().actions] == [Scale]
 
     def test_one_of_the_future_is_not_waited_for(self) -> None:
         """Whose clock is wrong, or who made it up: it is swept, and nobody waits for it."""
-        one = cluster(hints=[hint(node=None, node_status=NodeStatus.UNBOUND)])
+        one = moment(hints=[hint(node=None, node_status=NodeStatus.UNBOUND)])
         one.hints = [replace(one.hints[0], created=NOW + timedelta(days=9))]
         planned = one.planned()
         assert [write for write in planned.actions if isinstance(write, Scale)]
@@ -112,37 +103,15 @@ class TestHint:
 
     def test_does_not_wait_for_ever(self) -> None:
         """A new replica that the controller does not make: after a minute they go, and the move goes on."""
-        one = hinted()
-        one.reconcile()
-        one.play()
-        one.reconcile()
-        assert one.specs[Pool.SPOT] == SPOT + 1
-        for _ in range(7):
-            assert one.hints
-            one.now += timedelta(seconds=10)
-            one.reconcile()
-            if one.now - NOW > timedelta(seconds=60):
-                break
-        assert not one.hints
-        assert one.status.relief.current is not None
-
-    @pytest.mark.parametrize("dies_at", range(6))
-    @pytest.mark.parametrize("step", range(6))
-    def test_survives_a_crash_at_every_write(self, step: int, dies_at: int) -> None:
-        """Whatever was written last, no placeholder is left, and no replica is missing."""
-        one = hinted()
-        for _ in range(step):
-            one.reconcile()
-            one.play()
-        one.reconcile(dies_at)
-        one.hot = replace(MEASURED, known=False, hot=(), avoid=frozenset())
-        one.play()
-        one.run(3)
-        one.hot = MEASURED
-        one.run(20)
-        assert calm(one)
-        assert one.fewest == SPOT + 2
-        assert one.most <= SPOT + 3
+        one = begun()
+        del one.pods[Pool.SPOT][-1]
+        one.hints = [hint()]
+        for seconds, goes in ((59, False), (61, True)):
+            one.now = NOW + timedelta(seconds=seconds)
+            planned = one.planned()
+            assert bool(planned.let_go) is goes
+            assert planned.relief is not None
+            assert planned.relief.current is not None
 
     def test_none_where_nobody_could_make_one(self) -> None:
         """Without what placeholders are made of the move goes on as ever."""
@@ -165,25 +134,26 @@ class TestSweep:
     )
     def test_without_a_move_there_is_none(self, annotations: dict[str, str]) -> None:
         """Whatever became of the move: also while counts are held, and in a dry run."""
-        one = cluster(hot=MEASURED, source=source(SPOT + 2, annotations=annotations), hints=[hint()])
+        one = moment(hot=MEASURED, source=source(SPOT + 2, annotations=annotations), hints=[hint()])
         assert [write.uid for write in one.planned().let_go] == ["uid-web-placeholder-hot-1"]
 
     def test_after_a_restart_the_young_ones_stay(self) -> None:
         """Till it is known which nodes are hot: the next leader wants the same move again."""
-        one = cluster(hot=HotNodes(), hints=[hint()])
+        one = moment(hot=HotNodes(), hints=[hint()])
         assert one.planned().let_go == ()
         one.now += timedelta(seconds=61)
         assert one.planned().let_go
-        one = cluster(hot=HotNodes(paused="no metrics"), hints=[hint()])
+        one = moment(hot=HotNodes(paused="no metrics"), hints=[hint()])
         assert one.planned().let_go
 
     def test_after_a_loss(self) -> None:
         """The raise of the loss is written first."""
-        one = hinted()
-        one.run(2)
+        one = begun(hints=[])
         one.hints = [hint()]
         pods = one.pods[Pool.SPOT]
-        pods[0] = replace(pods[0], node_status=NodeStatus.DOOMED)
+        pods[:] = [
+            replace(pod, node_status=NodeStatus.DOOMED) if pod.node == "hot-1" else pod for pod in pods
+        ]
         planned = one.planned()
         assert planned.raises
         assert planned.let_go
@@ -191,9 +161,9 @@ class TestSweep:
     def test_one_that_is_no_placeholder_stays(self) -> None:
         """What holds room for a member, or is somebody's pod that claims to be the Split's, is not ours."""
         others = [pod("held", held_for="spot/4/abc"), pod("claimed")]
-        assert cluster(hot=MEASURED, hints=others).planned().let_go == ()
+        assert moment(hot=MEASURED, hints=others).planned().let_go == ()
 
     def test_many_go_in_turns(self) -> None:
         """Whoever may create pods may make any number look like ours: a reconcile ends all the same."""
         many = [hint(f"n-{number}") for number in range(100)]
-        assert len(cluster(hot=MEASURED, hints=many).planned().let_go) == 16
+        assert len(moment(hot=MEASURED, hints=many).planned().let_go) == 16

@@ -116,9 +116,10 @@ class TestFoundAgain:
 class TestCreatedAnew:
     """A source that was never paused was resumed by nobody."""
 
-    def test_is_no_write_conflict(self) -> None:
-        """It has parked ReplicaSets of the one before it, and has not been changed since it was made."""
-        fresh = source(paused=False, generation=1)
+    @pytest.mark.parametrize("generation", [1, 2, 3])
+    def test_is_no_write_conflict(self, generation: int) -> None:
+        """It has parked ReplicaSets of the one before it, and no more than the mark was written since."""
+        fresh = source(paused=False, generation=generation)
         result = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
         assert not result.write_conflict
         assert result.verdict.reason is Reason.PAUSED

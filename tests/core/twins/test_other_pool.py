@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builders import NOW, rendered, source
-from core.twins.relief_world import BASE, DEFAULTS, MEASURED, RULES, SPOT, Cluster, N, calm, cluster, placed
+from core.twins.relief_moment import DEFAULTS, MEASURED, RULES, SPOT, Moment, N, moment, placed
 from splitter.core.actions import Scale
 from splitter.core.hot_nodes import Aim
 from splitter.core.model import NodeStatus, Pool, SourceView
@@ -21,13 +21,12 @@ from splitter.core.twins.other_pool import in_other_pool
 UNASKED = source(N)
 HELD = "the counts stay as they are (splitter.io/freeze, splitter.io/dry-run)"
 ELSE = "Where that does not change, delete them when it suits you: new ones start where they belong"
-RESTED_TICKS = 200  # of ten seconds: more than relief rests
 
 
-def restored(on_demand: int = 0, spot: int = 0, **fields: object) -> Cluster:
+def restored(on_demand: int = 0, spot: int = 0, **fields: object) -> Moment:
     """Return a workload that asks for no relief, with so many pods of each twin in the other pool."""
     others = {Pool.ON_DEMAND: frozenset({"spot-0"}), Pool.SPOT: frozenset(f"od-{n}" for n in range(SPOT))}
-    one = cluster(**{"source": UNASKED, "hot": None, "fit_spot": 3, "other_nodes": others} | fields)
+    one = moment(**{"source": UNASKED, "hot": None, "fit_spot": 3, "other_nodes": others} | fields)
     for n in range(on_demand):
         one.pods[Pool.ON_DEMAND][n] = placed(f"web-on-demand-{n}", f"spot-{n}", NOW)
     for n in range(spot):
@@ -43,43 +42,13 @@ def asking(**annotations: str) -> SourceView:
 
 
 class TestPodsInTheOtherPool:
-    @pytest.mark.parametrize("count", [1, SPOT])
-    def test_of_spot_come_to_spot(self, count: int) -> None:
-        """One after the other, with never fewer than N and never more than one above."""
-        one = restored(spot=count)
-        one.run(10 * count)
-        assert calm(one)
-        assert {pod.node for pod in one.pods[Pool.SPOT]}.isdisjoint(one.other_nodes[Pool.SPOT])
-        assert one.uids >= {f"uid-web-spot-{n}" for n in range(count, SPOT)}, "the others stay"
-        assert (one.fewest, one.most) == (N, N + 1)
-        assert one.said[0] == (
-            "scale spot 8 -> 9 (+1): web-spot-0 is to leave, it stands on an on-demand node,"
-            " where web-spot starts none"
-        )
-
-    def test_of_on_demand_leave_spot(self) -> None:
+    def test_of_on_demand_leave_first(self) -> None:
         """Before those of spot: they were to be safe. Where spot has no room they go, too."""
-        one = restored(on_demand=1, spot=1, fit_spot=0, lands_on="od-7")
-        one.run(30)
-        assert calm(one)
-        assert "spot-0" not in {pod.node for pod in one.pods[Pool.ON_DEMAND]}
-        assert "uid-web-spot-0" in one.uids
-        assert (one.fewest, one.most) == (N, N + 1)
-        assert one.status.rebalance.last_loss is None
-
-    def test_survives_a_crash_at_every_write(self) -> None:
-        """Whoever comes after it goes on."""
-        writes = restored(spot=1)
-        writes.run(10)
-        for dies_at in range(len(writes.written) + 3):
-            one = restored(spot=1)
-            for _ in range(3):
-                one.reconcile(dies_at)
-                one.play()
-            one.run(20)
-            assert calm(one)
-            assert {pod.node for pod in one.pods[Pool.SPOT]}.isdisjoint(one.other_nodes[Pool.SPOT])
-            assert (one.fewest, one.most) == (N, N + 1)
+        (begun,) = restored(on_demand=1, spot=1, fit_spot=0).planned().notes
+        assert begun.message == (
+            "scale on-demand 2 -> 3 (+1): web-on-demand-0 is to leave, it stands on a spot node,"
+            " where web-on-demand starts none"
+        )
 
 
 class TestStays:
@@ -100,30 +69,27 @@ class TestStays:
     def test_where_it_has_to(self, source: SourceView, fit_spot: int, why: str) -> None:
         """Nothing is written, and the Split says where they stand, why they stay and what to do."""
         one = restored(spot=3, source=source, fit_spot=fit_spot)
-        one.run()
-        assert not one.written
+        assert not one.planned().actions
         about = f"pods of web-spot stay on on-demand nodes: {why}"
         says = f"{about} (3: web-spot-0 on od-0, web-spot-1 on od-1 and 1 more)"
-        relief = one.status.relief
+        relief = one.relief
         assert (relief.reason, relief.message) == (Reason.PODS_IN_OTHER_POOL.value, says)
         note = next(note for note in one.planned().advice if note.reason is Reason.PODS_IN_OTHER_POOL)
         assert (note.message, note.about, note.warning) == (says, about, False)
         one.other_nodes = dict.fromkeys(Pool, frozenset())
-        one.run(1)
-        assert one.status.relief == ReliefStatus(), "nothing is said of those that stand where they belong"
+        one.status = replace(one.status, relief=relief)
+        assert one.relief == ReliefStatus(), "nothing is said of those that stand where they belong"
 
     def test_in_a_dry_run(self) -> None:
         """Nothing is written; an Event says why, since the status stays as it is."""
         one = restored(spot=1, source=asking(dry_run="true"))
-        one.run()
-        assert not one.written
+        assert not one.planned().actions
         assert [note.about for note in one.planned().advice if note.reason is Reason.PODS_IN_OTHER_POOL]
 
     def test_beside_what_relief_says(self) -> None:
         """Where relief is asked for, its state is the reason, and both stand in the message."""
         one = restored(on_demand=1, source=asking(relief="cpu=85", on_demand_max="2"), hot=MEASURED)
-        one.run(1)
-        relief = one.status.relief
+        relief = one.relief
         assert relief.reason == Reason.NODES_HOT.value
         assert relief.message == (
             f"pods of web-on-demand stay on spot nodes: web-on-demand may hold no more than 2. {ELSE}"
@@ -182,42 +148,34 @@ class TestStays:
 
     def test_while_it_is_not_available(self) -> None:
         """What does not serve is the twin's to replace, not ours."""
-        one = restored(spot=1, becomes_ready=False)
+        one = restored(spot=1)
         one.pods[Pool.SPOT][0] = placed("web-spot-0", "od-0", NOW, ready=False)
-        one.run(1)
-        assert not [write for write in one.written if isinstance(write, Scale)]
+        assert not [write for write in one.planned().actions if isinstance(write, Scale)]
 
     def test_where_the_new_one_comes_to_the_same_pool(self) -> None:
-        """A template of one's own may have it so: the new one goes again, and it is tried after a rest."""
-        one = restored(spot=1, lands_on="od-7")
-        one.run(20)
-        assert calm(one)
-        assert "uid-web-spot-0" in one.uids
-        (move,) = one.status.relief.moves
-        assert move.ended is not None
+        """A template of one's own may have it so: the new one goes again, and it is tried after a day."""
+        one = restored(spot=1)
+        one.begin("od-7")
+        [move] = one.relief.moves
         assert (move.aim, move.taken_back) == (Aim.POOL, True)
-        assert one.said[-1].endswith("goes, the new replica stands in the other pool, too")
-        raises = [one for one in one.written if isinstance(one, Scale) and one.replicas > one.was]
-        assert len(raises) == 1
-        one.lands_on = "cool-1"
-        one.run(RESTED_TICKS)
-        assert "uid-web-spot-0" in one.uids, "as it stood then, so it stands for a day"
-        tomorrow = f"{move.ended + timedelta(days=1):%Y-%m-%d %H:%MZ}"
+        assert "stands in the other pool, too" in one.planned().verdict.message
+        ended = replace(move, ended=one.now)
+        one = restored(spot=1, now=one.now + timedelta(seconds=2_000))
+        one.status = replace(one.status, relief=ReliefStatus(moves=(ended,)))
+        assert not one.planned().actions, "as it stood then, so it stands for a day"
+        tomorrow = f"{move.at + timedelta(days=1, seconds=10):%Y-%m-%d %H:%MZ}"
         tried = f"the last try was taken back (ReliefUndone), and the next is made from {tomorrow} on"
-        assert tried in one.status.relief.message
+        assert tried in one.relief.message
         one.now += timedelta(days=1)
-        one.run(20)
-        assert calm(one)
-        assert "uid-web-spot-0" not in one.uids
+        assert one.planned().actions
 
     def test_where_a_new_one_takes_too_long(self) -> None:
         """With a minReadySeconds of hours no move ends in time: it is not tried again each half hour."""
-        one = restored(spot=1, min_ready_s=3600.0)
-        one.run(3 * RESTED_TICKS)
-        raises = [one for one in one.written if isinstance(one, Scale) and one.replicas > one.was]
-        assert len(raises) == 1
-        assert calm(one)
-        assert "uid-web-spot-0" in one.uids
+        one = restored(spot=1)
+        one.begin(ready=False)
+        one.now += timedelta(seconds=1_300)
+        [move] = one.relief.moves
+        assert (move.taken_back, bool(move.stand), move.ended) == (True, True, one.now)
 
     def test_where_too_many_others_are_moved(self) -> None:
         """A restored namespace does not surge as one; whoever has begun goes on, and counts."""
@@ -236,16 +194,15 @@ class TestStays:
     def test_where_another_may_not_move(self) -> None:
         """The stray of on-demand may not be replaced: that of spot is, all the same."""
         one = restored(on_demand=1, spot=1, source=asking(on_demand_max="2"))
-        one.run(20)
-        assert calm(one)
-        assert "uid-web-spot-0" not in one.uids
-        assert "uid-web-on-demand-0" in one.uids
+        [raised] = one.planned().actions
+        assert isinstance(raised, Scale)
+        assert raised.name == "web-spot"
 
     def test_while_a_node_is_bought_for_on_demand(self) -> None:
         """A base is worth a node: the new pod is waited for. For spot none is bought."""
         for pool, on_demand, spot in ((Pool.ON_DEMAND, 1, 0), (Pool.SPOT, 0, 1)):
-            one = restored(on_demand=on_demand, spot=spot, becomes_ready=False)
-            one.run(2)
+            one = restored(on_demand=on_demand, spot=spot)
+            one.begin(ready=False)
             new = one.pods[pool][-1]
             pending: dict[str, Any] = {
                 "node": None,
@@ -264,7 +221,4 @@ class TestStays:
 
     def test_one_of_the_right_pool(self) -> None:
         """Nothing is written where all stand where they belong."""
-        one = restored()
-        one.run()
-        assert not one.written
-        assert one.specs == {Pool.ON_DEMAND: BASE, Pool.SPOT: SPOT}
+        assert not restored().planned().actions

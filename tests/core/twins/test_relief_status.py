@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.twins.relief_world import MEASURED, cluster
+from core.twins.relief_moment import MEASURED, moment
 from splitter.core.hot_nodes import HotNodes
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import ReliefStatus
@@ -13,9 +13,7 @@ from splitter.core.split_status import ReliefStatus
 def test_what_is_said_fits_into_the_split() -> None:
     """Ten hot nodes with the longest names, and a long reason: the status can be written all the same."""
     names = tuple(f"ip-{number}-{'x' * 240}.internal" for number in range(10))
-    one = cluster(hot=replace(MEASURED, hot=names, left="y" * 2000))
-    one.reconcile()
-    relief = one.status.relief
+    relief = moment(hot=replace(MEASURED, hot=names, left="y" * 2000)).relief
     assert len(relief.message) == 1024
     assert ReliefStatus.from_json(relief.to_json()) == relief
 
@@ -64,7 +62,7 @@ class TestSaid:
     )
     def test_how_it_stands(self, hot: HotNodes | None, reason: Reason, message: str) -> None:
         """The Split says what is hot, or what is missing."""
-        planned = cluster(hot=hot).planned()
+        planned = moment(hot=hot).planned()
         assert planned.relief is not None
         assert (planned.relief.reason, planned.relief.message) == (reason.value, message)
         assert planned.state is State.STEADY

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from plugin.cli.one_cluster import serving
+from plugin.cli.one_cluster import api
 from splitter.plugin.cli import COMPLETION_VARIABLE
 from splitter.plugin.cli.completion import complete_for_kubectl
+from world.server import serving
 
 
 @pytest.fixture(autouse=True)
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Serve on loopback, and point KUBECONFIG there."""
-    with serving(tmp_path / "kubeconfig"):
+    with serving(api(), tmp_path / "kubeconfig"):
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
         yield
 

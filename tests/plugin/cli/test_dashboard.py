@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from splitter.plugin.cli import app, dashboard
 from unlabelled import World
+from world.server import serving
 
 RUN = CliRunner()
 ADDRESS = "http://127.0.0.1:4321/a-token/"
@@ -59,7 +60,7 @@ class TestRefused:
         world = World()
         world.add_namespace("shop")
         world.add_nodes()
-        with world.served(tmp_path / "kubeconfig"), socket.create_server(("127.0.0.1", 0)) as taken:
+        with serving(world.api, tmp_path / "kubeconfig"), socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             arguments = ["--kubeconfig", str(tmp_path / "kubeconfig"), "-n", "shop", "--port", str(port)]
             result = RUN.invoke(app, ["dashboard", *arguments])

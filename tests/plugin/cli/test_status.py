@@ -9,11 +9,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plugin.cli.one_cluster import NAMED, serving
+from plugin.cli.one_cluster import api
 from plugin.cli.one_split import SPLIT, lines_of, split
 from splitter.kube.as_user import key_of
 from splitter.plugin.cli import app
 from splitter.plugin.cli.status import fitted
+from world.api import Api
+from world.server import serving
 
 RUN = CliRunner()
 
@@ -36,11 +38,12 @@ class TestTheScreen:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """Serve on loopback, and point KUBECONFIG there."""
-    with serving(tmp_path / "kubeconfig"):
+    result = api()
+    with serving(result, tmp_path / "kubeconfig"):
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-        yield
+        yield result
 
 
 @pytest.mark.usefixtures("cluster")
@@ -71,9 +74,10 @@ class TestWithACluster:
 
     def test_status_writes_what_programs_read(self) -> None:
         """A named one alone, several as a List; the same in YAML."""
-        assert json.loads(RUN.invoke(app, ["status", "web", "-n", "shop", "-o", "json"]).stdout) == SPLIT
+        answer = json.loads(RUN.invoke(app, ["status", "web", "-n", "shop", "-o", "json"]).stdout)
+        assert (answer["kind"], answer["spec"], answer["status"]) == ("Split", SPLIT["spec"], SPLIT["status"])
         listed = yaml.safe_load(RUN.invoke(app, ["status", "-A", "-o", "yaml"]).stdout)
-        assert [one["metadata"]["name"] for one in listed["items"]] == ["api", "web"]
+        assert [one["metadata"]["name"] for one in listed["items"]] == ["api", "web", "web"]
 
     def test_status_of_what_is_not_split_is_3(self) -> None:
         """A named workload without a Split; -w does not wait for one."""
@@ -91,7 +95,8 @@ class TestWithACluster:
         """As kubectl does, when -n does not say another."""
         file = tmp_path / "kubeconfig"
         kubeconfig = json.loads(file.read_text(encoding="utf-8"))
-        kubeconfig["contexts"].append({"name": "there", "context": {**NAMED, "namespace": "shop"}})
+        there = {"cluster": "c", "user": "u", "namespace": "shop"}
+        kubeconfig["contexts"].append({"name": "there", "context": there})
         file.write_text(json.dumps(kubeconfig), encoding="utf-8")
         assert RUN.invoke(app, ["status", "web", "--context", "there"]).exit_code == 0
         assert RUN.invoke(app, ["status", "web"]).exit_code == 3
@@ -120,8 +125,9 @@ class TestWithACluster:
         assert "is not split: kubectl label deployment" in invoked.stderr
         assert "is not there" in RUN.invoke(app, ["explain", "db", "-n", "shop"]).stderr
 
-    def test_an_api_without_splits_is_named(self) -> None:
+    def test_an_api_without_splits_is_named(self, cluster: Api) -> None:
         """No CRD: what to do."""
+        cluster.missing.add("splitter.io")
         invoked = RUN.invoke(app, ["status", "-n", "elsewhere"])
         assert "knows no Splits; install splitter there" in str(invoked.exception)
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from splitter.plugin.cli import app
 from unlabelled import World
+from world.server import serving
 
 RUN = CliRunner()
 HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
@@ -29,7 +30,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     result.add_namespace("shop")
     result.add_nodes(age_s=60)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    with result.served(tmp_path / "kubeconfig"):
+    with serving(result.api, tmp_path / "kubeconfig"):
         yield result
 
 
@@ -141,7 +142,7 @@ class TestTheAnswer:
 
     def test_takes_the_notice_of_the_spot_nodes(self, world: World) -> None:
         """Only of those: here they are of AWS, two minutes."""
-        world.objects["/api/v1/nodes"].clear()
+        world.remove_nodes()
         world.add_nodes(provider="aws", age_s=60)
         world.add_deployment("web", 6, start_s=60)
         answer = reported()
@@ -150,7 +151,7 @@ class TestTheAnswer:
 
     def test_says_where_there_is_no_spot(self, world: World) -> None:
         """Nothing could move: that is said first, with the setting."""
-        world.objects["/api/v1/nodes"].clear()
+        world.remove_nodes()
         world.add_nodes(spot=0)
         world.add_deployment("web")
         first = suggest("-n", "shop").stdout.splitlines()[0]
@@ -201,7 +202,7 @@ class TestInterruptions:
 
     def test_go_by_the_ages_of_spot_nodes(self, world: World) -> None:
         """They are lower bounds, and nodes that went are not seen: both is said."""
-        world.objects["/api/v1/nodes"].clear()
+        world.remove_nodes()
         world.add_nodes(spot=3, age_s=9000)
         world.add_deployment("web", 6, start_s=60)
         out = suggest("-n", "shop").stdout
@@ -210,7 +211,7 @@ class TestInterruptions:
         answer = reported()
         assert answer["assumed"]["interruptions"] == "nodes"
         short = named(answer)["web"]["lostReplicaSecondsPerMonth"]
-        world.objects["/api/v1/nodes"].clear()
+        world.remove_nodes()
         world.add_nodes(spot=3, age_s=90_000)
         assert 0 < named(reported())["web"]["lostReplicaSecondsPerMonth"] < short / 5
 
@@ -246,7 +247,7 @@ class TestInterruptions:
         assert result.exit_code == 1
         assert words in result.stderr
         assert len(result.stderr.splitlines()) == 1
-        assert world.asked == []
+        assert world.api.asked == []
 
 
 class TestWhereNothingCanBeShown:
@@ -267,7 +268,7 @@ class TestWhereNothingCanBeShown:
     def test_a_missing_right_is_told(self, world: World, plural: str, lost: str) -> None:
         """What it costs; all else is shown."""
         world.add_deployment("web")
-        world.forbidden = {plural}
+        world.api.forbidden = {plural}
         answer = reported()
         assert answer["notShown"] == [f"these credentials may not list {plural}: {lost}"] or (
             plural == "nodes" and answer["notShown"][0].endswith("the shortest notice is assumed")
@@ -280,24 +281,24 @@ class TestWhereNothingCanBeShown:
         """The controller may see it."""
         world.add_stateful_set("db")
         world.add_policy()
-        world.forbidden = {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
+        world.api.forbidden = {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
         answer = reported()
         assert named(answer)["db"]["eligible"]
         assert any("is assumed to be there" in one for one in answer["notShown"])
 
     def test_without_deployments_there_is_nothing(self, world: World) -> None:
         """One sentence, and exit code 1."""
-        world.forbidden = {"deployments"}
+        world.api.forbidden = {"deployments"}
         result = suggest("-A")
         assert result.exit_code == 1
         assert "may not list Deployments in all namespaces; name one with -n" in str(result.exception)
 
     def test_a_namespace_that_is_not_there(self, world: World) -> None:
         """One sentence, and exit code 1."""
-        assert world.forbidden == set()
+        assert world.api.forbidden == set()
         result = suggest("-n", "nowhere")
         assert result.exit_code == 1
-        assert "nowhere not found" in str(result.exception)
+        assert '"nowhere" not found' in str(result.exception)
 
     def test_no_workload_is_a_sentence(self, world: World) -> None:
         """And an empty list for programs."""
@@ -307,7 +308,7 @@ class TestWhereNothingCanBeShown:
 
     def test_a_cluster_without_splitter(self, world: World) -> None:
         """All is shown: this is what one asks before it is installed."""
-        del world.objects[SPLITS]
+        world.api.missing.add("splitter.io")
         world.add_deployment("web")
         answer = reported()
         assert answer["notShown"] == [
@@ -350,8 +351,8 @@ class TestTheLists:
         for number in range(300):
             world.add_deployment(f"web-{number}", 2)
         assert len(reported()["workloads"]) == 300
-        assert world.largest_page == 500
-        assert len(world.asked) < 25
+        assert world.api.largest_page == 500
+        assert len(world.api.asked) < 25
 
     def test_are_read_only(self, world: World) -> None:
         """The server knows GET alone, and answers anything else with an error."""

@@ -1,19 +1,10 @@
-"""A cluster on paper behind a real HTTP server: Splits, pods and nodes that are listed and watched.
+"""Splits, pods and nodes as the page shows them, in the world's API server behind a real socket."""
 
-What the page follows, and nothing else; a test changes an object and whoever watches is told at once.
-"""
-
-import asyncio
-import itertools
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-import orjson
-from aiohttp import web
 
 from kube.server import client_of
 from splitter.core.labels_annotations import short_name
@@ -25,6 +16,9 @@ from splitter.plugin.cli.dashboard import explain_record
 from splitter.plugin.dashboard import Model, Simulator, Tellers, Views, serve
 from splitter.plugin.dashboard.server import Served
 from splitter.plugin.kube.cluster_view import ClusterView
+from world.api import Api
+from world.kinds import Ref
+from world.server import served
 
 Json = dict[str, Any]
 CREATED = "2026-01-05T09:00:00Z"
@@ -50,87 +44,31 @@ def stamp(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@dataclass(slots=True)
 class PaperCluster:
-    """Objects, by plural and by namespace and name."""
+    """The objects that the page follows, in the world's API server."""
 
-    objects: dict[str, dict[tuple[str, str], Json]] = field(
-        default_factory=lambda: {plural: {} for plural in _API}
-    )
-    forbidden: set[str] = field(default_factory=set)
-    """Plurals that nobody may list."""
-    asked: set[str] = field(default_factory=set)
-    """Plurals that were asked for."""
-    versions: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1000))
-    told: dict[str, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
-    """Every event so far, by plural, with the version of its object."""
-    watches: dict[str, list[asyncio.Queue[bytes]]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self.api = Api()
 
     def put(self, plural: str, *raws: Json) -> None:
-        """Write objects, and tell who watches."""
+        """Write objects, and tell those that watch."""
         for raw in raws:
             metadata = raw["metadata"]
-            name = (metadata.get("namespace", ""), metadata["name"])
-            kind = "MODIFIED" if name in self.objects[plural] else "ADDED"
-            metadata.setdefault("uid", f"uid-{plural}-{'-'.join(name)}")
-            metadata.setdefault("creationTimestamp", CREATED)
-            metadata["resourceVersion"] = str(next(self.versions))
-            self.objects[plural][name] = raw
-            self._tell(plural, kind, raw)
+            ref = Ref(f"{_API[plural]}/{plural}", metadata.get("namespace", ""), metadata["name"])
+            self.api.objects.put_at(ref, raw)
+
+    def of(self, plural: str) -> list[Json]:
+        """Return the objects of a kind."""
+        return self.api.objects.all(f"{_API[plural]}/{plural}")
+
+    def find(self, plural: str, name: str, namespace: str = "shop") -> Json:
+        """Return an object."""
+        return self.api.objects.get(Ref(f"{_API[plural]}/{plural}", namespace, name))
 
     def delete(self, plural: str, namespace: str, name: str) -> None:
-        """Delete an object, and tell who watches."""
-        raw = self.objects[plural].pop((namespace, name))
-        raw["metadata"] |= {"resourceVersion": str(next(self.versions)), "deletionTimestamp": CREATED}
-        self._tell(plural, "DELETED", raw)
-
-    def _tell(self, plural: str, kind: str, raw: Json) -> None:
-        line = orjson.dumps({"type": kind, "object": raw}) + b"\n"
-        self.told[plural].append((int(raw["metadata"]["resourceVersion"]), line))
-        for queue in self.watches[plural]:
-            queue.put_nowait(line)
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer a list or a watch."""
-        *_, plural = request.path.split("/")
-        if plural not in _API:
-            return web.json_response({"gitVersion": "v1.36.0"})
-        self.asked.add(plural)
-        if plural in self.forbidden:
-            status = {
-                "kind": "Status",
-                "code": 403,
-                "reason": "Forbidden",
-                "message": f"{plural} is forbidden",
-            }
-            return web.json_response(status, status=403)
-        if "watch" in request.query:
-            return await self._watch(request, plural)
-        items = list(self.objects[plural].values())
-        body = {"metadata": {"resourceVersion": str(next(self.versions))}, "items": items}
-        return web.Response(body=orjson.dumps(body), content_type="application/json")
-
-    async def _watch(self, request: web.Request, plural: str) -> web.StreamResponse:
-        queue: asyncio.Queue[bytes] = asyncio.Queue()
-        # What came, and what went, between the list and the watch is told first, as the API server would.
-        since = int(request.query["resourceVersion"])
-        for version, line in self.told[plural]:
-            if version > since:
-                queue.put_nowait(line)
-        self.watches[plural].append(queue)
-        response = web.StreamResponse()
-        await response.prepare(request)
-        try:
-            # aiohttp sends the head of an answer with its first bytes.
-            kept = {"kind": "Thing", "metadata": {"resourceVersion": str(since)}}
-            await response.write(orjson.dumps({"type": "BOOKMARK", "object": kept}) + b"\n")
-            async with asyncio.timeout(int(request.query["timeoutSeconds"])):
-                while True:
-                    await response.write(await queue.get())
-        except (ConnectionError, TimeoutError):
-            return response
-        finally:
-            self.watches[plural].remove(queue)
+        """Delete an object, and tell those that watch."""
+        self.api.objects.forget(Ref(f"{_API[plural]}/{plural}", namespace, name).path)
 
 
 def node(name: str, pool: str, zone: str = "a", *, going: bool = False, ready: bool = True) -> Json:
@@ -234,8 +172,8 @@ def placed(cluster: PaperCluster, workload: str, on_demand: int, spot: int, name
     """Write the pods of a workload, one after the other onto the nodes of each pool."""
     for pool, count in (("on-demand", on_demand), ("spot", spot)):
         names = [
-            name
-            for (_, name), raw in cluster.objects["nodes"].items()
+            raw["metadata"]["name"]
+            for raw in cluster.of("nodes")
             if raw["metadata"]["labels"]["karpenter.sh/capacity-type"] == pool
         ]
         for number in range(count):
@@ -265,22 +203,6 @@ async def _plan(key: object) -> list[str]:
 
 
 @asynccontextmanager
-async def api_of(cluster: PaperCluster) -> AsyncIterator[str]:
-    """Serve a cluster on paper, and yield its address."""
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", cluster.answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    try:
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
 async def shown(
     cluster: PaperCluster,
     namespaces: tuple[str, ...] = (),
@@ -288,14 +210,14 @@ async def shown(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> AsyncIterator[Shown]:
     """Serve the page of a cluster on paper."""
-    async with api_of(cluster) as address, client_of(address) as client:
+    async with served(cluster.api) as address, client_of(address) as client:
         model = Model(now)
         view = ClusterView(client, namespaces, assess, model.changed)
         model.look(view)
         views = Views(model, tellers or Tellers(explain_record, _plan), "sandbox · all namespaces")
         simulator = Simulator(Policy(), Tuning())
-        async with view.followed(), serve(model, views, simulator) as served:
-            yield Shown(cluster, model, served, client)
+        async with view.followed(), serve(model, views, simulator) as page:
+            yield Shown(cluster, model, page, client)
 
 
 def shop(now: datetime | None = None, *, calm: bool = False) -> PaperCluster:

@@ -64,7 +64,7 @@ def _disturb(cluster: PaperCluster) -> None:
     """Announce two nodes to go."""
     later = shop(NOW)
     for plural in ("nodes", "pods", "splits"):
-        cluster.put(plural, *later.objects[plural].values())
+        cluster.put(plural, *later.of(plural))
 
 
 def _draw(driver: Chrome, address: str, look: tuple[str, tuple[int, int], bool], file: Path) -> None:

@@ -242,7 +242,8 @@ class TestSecurity:
         async with shown(cluster) as it:
             for path in ("", "workload/shop/deployment/web"):
                 assert "hunter2" not in await text(http, it, path)
-        assert cluster.asked == {"splits", "pods", "nodes"}
+        asked = {path.partition("?")[0].rpartition("/")[2] for _, _, path in cluster.api.asked}
+        assert asked == {"splits", "pods", "nodes"}
 
     async def test_a_fault_is_no_traceback(
         self, http: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
@@ -415,7 +416,7 @@ class TestRights:
     ) -> None:
         """These credentials may not list it: the page says what is lost by that."""
         cluster = small()
-        cluster.forbidden.add(plural)
+        cluster.api.forbidden.add(plural)
         async with shown(cluster) as it:
             for path in ("", "workload/shop/deployment/web"):
                 assert f"these credentials may not list {plural}: {lost}" in await text(http, it, path)
@@ -426,7 +427,7 @@ class TestRights:
     ) -> None:
         """Boxes stand in the right pool, though nobody can say what their nodes are."""
         cluster = small()
-        cluster.forbidden.add("nodes")
+        cluster.api.forbidden.add("nodes")
         async with shown(cluster) as it:
             result = await text(http, it, "workload/shop/deployment/web")
         assert "<small>1 replica</small>" in result
@@ -435,7 +436,7 @@ class TestRights:
     async def test_no_splits(self, http: aiohttp.ClientSession) -> None:
         """Nothing is shown then, and the page says why."""
         cluster = small()
-        cluster.forbidden.add("splits")
+        cluster.api.forbidden.add("splits")
         async with shown(cluster) as it:
             result = await text(http, it)
         assert "these credentials may not list splits: no workload is shown" in result
@@ -444,7 +445,7 @@ class TestRights:
     async def test_no_nodes(self, http: aiohttp.ClientSession) -> None:
         """Whether one goes is not known, and not denied."""
         cluster = small()
-        cluster.forbidden.add("nodes")
+        cluster.api.forbidden.add("nodes")
         async with shown(cluster) as it:
             result = await text(http, it)
         assert "Not known: these credentials may not list nodes." in result
@@ -453,6 +454,6 @@ class TestRights:
     async def test_one_namespace(self, http: aiohttp.ClientSession) -> None:
         """With -n only that namespace is asked for, and named where it is refused."""
         cluster = small()
-        cluster.forbidden.add("pods")
+        cluster.api.forbidden.add("pods")
         async with shown(cluster, namespaces=("shop",)) as it:
             assert "may not list pods in namespace shop" in await text(http, it)

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kube.server import client_of
-from plugin.dashboard.paper_cluster import PaperCluster, api_of, node, pod, split
+from plugin.dashboard.paper_cluster import PaperCluster, node, pod, split
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.signals import assess
 from splitter.plugin.kube.cluster_view import ClusterView
+from world.server import served
 
 WEB = Key(DEPLOYMENT, "shop", "web")
 API = Key(DEPLOYMENT, "shop", "api")
@@ -28,7 +29,7 @@ def cluster() -> PaperCluster:
 async def viewed(made: PaperCluster, *only: Key) -> AsyncIterator[tuple[ClusterView, list[Key | None]]]:
     """Follow it, and note who was told of what."""
     changes: list[Key | None] = []
-    async with api_of(made) as address, client_of(address) as client:
+    async with served(made.api) as address, client_of(address) as client:
         view = ClusterView(client, ("shop",), assess, changes.append, lambda key: not only or key in only)
         async with view.followed():
             changes.clear()
@@ -68,10 +69,10 @@ class TestChanges:
         made = cluster()
         async with viewed(made) as (view, changes):
             made.put("nodes", node("spot-1", "spot"))
-            view.nodes.upsert(made.objects["nodes"]["", "spot-1"])
+            view.nodes.upsert(made.find("nodes", "spot-1", ""))
             assert changes == []
             made.put("nodes", node("spot-1", "spot", going=True))
-            view.nodes.upsert(made.objects["nodes"]["", "spot-1"])
+            view.nodes.upsert(made.find("nodes", "spot-1", ""))
             assert changes[0] is None
             assert set(changes[1:]) == {WEB, API}
             assert [one.facts.name for one in view.troubled_nodes()] == ["spot-1"]
@@ -83,7 +84,7 @@ class TestMissing:
     async def test_a_kind_that_is_refused(self) -> None:
         """Named with what is not shown for it."""
         made = cluster()
-        made.forbidden.add("pods")
+        made.api.forbidden.add("pods")
         async with viewed(made) as (view, _):
             assert view.missing == (f"these credentials may not list pods in namespace shop: {WITHOUT_PODS}",)
             assert (view.sees("pods"), view.sees("splits")) == (False, True)
@@ -97,11 +98,11 @@ class TestMissing:
 
 def pod_of(made: PaperCluster, name: str, *, ready: bool) -> dict[str, object]:
     """Return a pod of the cluster on paper as it is now, with another readiness, and a newer version."""
-    old = made.objects["pods"]["shop", name]
+    old = made.find("pods", name)
     new = pod("web", name, "spot", old["spec"]["nodeName"], ready=ready)
     new["metadata"] |= {
         "uid": old["metadata"]["uid"],
         "creationTimestamp": old["metadata"]["creationTimestamp"],
     }
-    new["metadata"]["resourceVersion"] = str(next(made.versions))
+    new["metadata"]["resourceVersion"] = str(made.api.objects.version + 1)
     return new

@@ -14,6 +14,8 @@ from splitter.kube.client import ApiError
 from splitter.kube.connect import connect
 from splitter.plugin.kube.survey import Survey, survey
 from unlabelled import World
+from world.kinds import REPLICA_SETS
+from world.server import serving
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
@@ -31,7 +33,7 @@ async def looked(
 ) -> Survey:
     """Look at a cluster, or at some namespaces of it."""
     collected = reported if reported is not None else []
-    with result.served(folder / "kubeconfig"):
+    with serving(result.api, folder / "kubeconfig"):
         client = await connect(folder / "kubeconfig", None, 5.0, connections=8)
         try:
             cache = Cache(partial(assess), _enqueue)
@@ -71,7 +73,7 @@ async def test_old_replica_sets_of_another_of_the_name_say_nothing(tmp_path: Pat
     """A Deployment that was created anew is not as slow as the one before it."""
     text = world()
     text.add_deployment("web", 1, start_s=100)
-    text.objects["/apis/apps/v1/replicasets"][0]["metadata"]["ownerReferences"][0]["uid"] = "another"
+    text.api.objects.all(REPLICA_SETS)[0]["metadata"]["ownerReferences"][0]["uid"] = "another"
     seen = await looked(text, tmp_path, "shop")
     assert [cover_s(learned(candidate.observed)) for candidate, _ in seen.candidates] == [None]
 
@@ -90,13 +92,13 @@ async def test_it_reads_claims_only_for_who_mounts_some(tmp_path: Path) -> None:
     result = world()
     result.add_deployment("web", 1)
     await looked(result, tmp_path, "shop")
-    assert not [url for url in result.asked if "persistentvolume" in url]
+    assert not [path for _, _, path in result.api.asked if "persistentvolume" in path]
 
 
 @pytest.mark.parametrize(
     ("forbidden", "namespace", "status", "words"),
     [
-        ("", "nowhere", 404, "nowhere not found"),
+        ("", "nowhere", 404, '"nowhere" not found'),
         ("deployments", "shop", 403, "these credentials may not list Deployments in namespace shop"),
     ],
 )
@@ -105,7 +107,7 @@ async def test_it_fails_in_words(
 ) -> None:
     """Where there is nothing to show at all."""
     result = world()
-    result.forbidden = {forbidden} - {""}
+    result.api.forbidden = {forbidden} - {""}
     with pytest.raises(ApiError, match=words) as raised:
         await looked(result, tmp_path, namespace)
     assert raised.value.status == status

@@ -164,7 +164,8 @@ def _full(pod: Raw, placed: Iterable[Placed], nodes: list[Raw]) -> Iterator[tupl
             text = (node["metadata"].get("labels") or {}).get(key)
             alike = selects(spread.get("labelSelector"), other)
             counts[text] += text in domains and alike and "deletionTimestamp" not in other["metadata"]
-        least = min(counts[text] for text in domains) if domains else 0
+        is_short = len(domains) < spread.get("minDomains", 1)
+        least = 0 if is_short or not domains else min(counts[text] for text in domains)
         of_itself = selects(spread.get("labelSelector"), pod)
         yield from ((key, text) for text in domains if counts[text] + of_itself - least > spread["maxSkew"])
 

@@ -44,7 +44,7 @@ class Garbage(Controller):
 
     def __init__(self, informers: Informers, late_s: tuple[float, float] = _LATE_S) -> None:
         super().__init__(informers)
-        self._late_s = late_s
+        self.late_s = late_s
         self._kinds = {kind: informers.of(kind) for kind in _COLLECTED}
         for kind, informer in self._kinds.items():
             informer.on_change(partial(self._changed, kind))
@@ -67,7 +67,7 @@ class Garbage(Controller):
 
     def _look_at(self, kind: str, raw: Raw) -> None:
         path = path_of(kind, raw["metadata"].get("namespace", ""), raw["metadata"]["name"])
-        self.enqueue(("", path), self.dice.uniform(*self._late_s))
+        self.enqueue(("", path), self.dice.uniform(*self.late_s))
 
     def _dependents(self, uid: str) -> Iterator[tuple[str, Raw]]:
         for kind, informer in self._kinds.items():

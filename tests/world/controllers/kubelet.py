@@ -36,6 +36,8 @@ class Machines:
 
     silent: dict[str, datetime] = field(default_factory=dict)  # since when a machine has sent no heartbeat
     ill: set[str] = field(default_factory=set)  # UIDs of pods whose readiness probe fails
+    crashing: dict[str, datetime] = field(default_factory=dict)  # UIDs of pods that crash, since when
+    registry_answers: bool = True  # else what has no image yet gets none
 
 
 def duration_s(text: str) -> float:
@@ -55,7 +57,7 @@ class Kubelets(Controller):
     def __init__(self, informers: Informers, machines: Machines, timing: Timing) -> None:
         super().__init__(informers)
         self._machines = machines
-        self._timing = timing
+        self.timing = timing
         self._pods = informers.of(PODS)
         self._pods.on_change(self._changed)
         self._accepted: dict[str, datetime] = {}  # by UID
@@ -90,7 +92,7 @@ class Kubelets(Controller):
 
     async def _end(self, key: Key, pod: Raw) -> None:
         uid, metadata = pod["metadata"]["uid"], pod["metadata"]
-        takes_s = self._annotated(pod, ENDS_AFTER, self._timing.end_s)
+        takes_s = self._annotated(pod, ENDS_AFTER, self.timing.end_s)
         # It was asked to end when its grace began.
         asked = clock.instant(metadata["deletionTimestamp"]) - timedelta(
             seconds=metadata.get("deletionGracePeriodSeconds", 0)
@@ -106,15 +108,17 @@ class Kubelets(Controller):
         uid, now = pod["metadata"]["uid"], clock.now()
         accepted = self._accepted.setdefault(uid, now)
         passed_s = (now - accepted).total_seconds()
-        start_s = self._timing.start_s
-        ready_s = start_s + self._annotated(pod, READY_AFTER, self._timing.ready_s)
+        start_s = self.timing.start_s
+        ready_s = start_s + self._annotated(pod, READY_AFTER, self.timing.ready_s)
         image = " ".join(one.get("image", "") for one in pod["spec"].get("containers") or ())
         if passed_s < start_s:
             self.enqueue(key, start_s - passed_s)
-        elif "broken" in image or "bad" in image:
+        elif "broken" in image or "bad" in image or not self._has_image(pod):
             await self._write(key, pod, "Pending", waiting="ImagePullBackOff")
-        elif "crash" in image:
-            restarts, again_s = _crashes(passed_s - start_s)
+            self._accepted[uid] = now  # it starts when it has its image
+        elif "crash" in image or uid in self._machines.crashing:
+            since = self._machines.crashing.get(uid, accepted + timedelta(seconds=start_s))
+            restarts, again_s = _crashes((now - since).total_seconds())
             await self._write(key, pod, "Running", waiting="CrashLoopBackOff", restarts=restarts)
             self.enqueue(key, again_s)
         else:
@@ -122,6 +126,9 @@ class Kubelets(Controller):
             await self._write(key, pod, "Running", ready=ready)
             if passed_s < ready_s:
                 self.enqueue(key, ready_s - passed_s)
+
+    def _has_image(self, pod: Raw) -> bool:
+        return self._machines.registry_answers or pod.get("status", {}).get("phase") == "Running"
 
     async def _write(
         self, key: Key, pod: Raw, phase: str, *, ready: bool = False, waiting: str = "", restarts: int = 0

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from splitter.kube.client import ApiError
-from world.controllers.fitting import Amounts, Placed, asked, companions, lacks, objection, preference
+from world.controllers.fitting import Amounts, Placed, asked, companions, lacks, objection
 from world.controllers.loop import Controller, Informers, Key
+from world.controllers.preferences import dislikes
 from world.controllers.volumes import Volumes
 from world.kinds import CLAIMS, NODES, PODS, Raw, Ref
 from world.pods import controller_of, with_condition
@@ -143,16 +144,17 @@ class Scheduler(Controller):
         owner = (controller_of(pod) or {}).get("uid", "")
         alike: Counter[str] = Counter()
         every: Counter[str] = Counter()
-        for other, node in self._placed():
+        placed = self._placed()
+        for other, node in placed:
             every[node["metadata"]["name"]] += 1
             alike[node["metadata"]["name"]] += (
                 bool(owner) and (controller_of(other) or {}).get("uid") == owner
             )
 
-        def rank(node: Raw) -> tuple[bool, int, int, int]:
+        def rank(node: Raw) -> tuple[bool, tuple[int, int], int, int]:
             name = node["metadata"]["name"]
             nominated = self._nominated.get(pod["metadata"]["uid"], ("",))[0] == name
-            return not nominated, -preference(pod, node), alike[name], every[name]
+            return not nominated, dislikes(pod, node, placed), alike[name], every[name]
 
         self.dice.shuffle(fitting)
         return min(fitting, key=rank)

@@ -1,8 +1,8 @@
-"""A split StatefulSet in memory: its objects, the StatefulSet controller, scheduler, kubelets, and splitter.
+"""The abstract world of the StatefulSet explorer: its objects, the StatefulSet controller, the scheduler.
 
-As `cluster` and `controllers` for Deployments, and smaller: a StatefulSet holds its pods itself. The rules
-are those of pkg/controller/statefulset of Kubernetes 1.36: one pod a name, highest ordinals first, one at a
-time where it is OrderedReady, rolls from the top. Time is whole seconds; a template is a word.
+The rules are those of pkg/controller/statefulset of Kubernetes 1.36: one pod a name, highest ordinals first,
+one at a time if it is OrderedReady, rolls from the top. Nodes stay and time stands still; a template is a
+word. `quorum_process` is splitter in it.
 """
 
 import json
@@ -15,7 +15,6 @@ from splitter.core.actions import (
     ApplyTwin,
     DeleteSplit,
     DeleteTwin,
-    DeleteVanishedPod,
     EnsureSplit,
     ReleaseSource,
     RestoreTemplate,
@@ -42,20 +41,14 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     SourceView,
-    Trouble,
     TwinView,
 )
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.reasons import Reason
 from splitter.core.stateful import StatefulView
 from stories.cluster import START, LostRaceError, Node, Split, copied
 from stories.sight import split_view
 
 KEY = Key(STATEFUL_SET, "shop", "db")
-START_S, STOP_S, COLLECTED_S = 5, 2, 60
-SILENT_S = 300  # so long Kubernetes leaves pods on a node that says nothing
-NEVER = 10**9
-MAY_RUN_S = 40  # so long a kubelet whose Node object was deleted is given to show itself
 
 
 @dataclass
@@ -70,17 +63,8 @@ class Member:
     pool: Pool | None = None
     node: str | None = None
     ready_since: int | None = None
-    ready_due: int | None = None
     unschedulable_since: int | None = None
-    ends: int | None = None
-    asked: int | None = None  # when its end was asked for
-    unready_since: int | None = None
-    lost: int | None = None  # since when its node is gone
-
-    @property
-    def active(self) -> bool:
-        """Whether it is not ending."""
-        return self.ends is None
+    active: bool = True  # it is not ending
 
 
 @dataclass
@@ -115,19 +99,7 @@ class Quorum:
         self.versions = 0
         self.born = 0
         self.nodes: dict[str, Node] = {}
-        self.seen_nodes: dict[str, Node] = {}
-        self.missed: dict[str, int] = {}
-        """When a node went that nothing was wrong with: its kubelet may run its members on."""
         self.members: dict[str, Member] = {}
-        self.stop_s = STOP_S
-        self.quota: int | None = None
-        self.local_volumes = False
-        """Whether each member has a volume on the node that it stood on first; it goes in a scale-down."""
-        self.volumes: dict[tuple[str, int], str] = {}
-        self.crashing: set[tuple[str, int]] = set()
-        """Members that never become ready, by StatefulSet and ordinal."""
-        self.tolerant = False
-        """Whether pods tolerate a node that is not ready for ever: `tolerations: [{operator: Exists}]`."""
         self.twins: dict[Pool, StatefulSet] = {}
         self.split: Split | None = None
         self.source = StatefulSet("db", "uid-db", None, "v1", replicas, self.version(), ordered)
@@ -158,13 +130,8 @@ class Quorum:
         return sorted(collected, key=lambda member: member.ordinal)
 
     def serves(self, member: Member) -> bool:
-        """Whether it truly answers, doomed or not."""
-        node = self.nodes.get(member.node or "")
-        return member.active and member.ready_since is not None and node is not None and node.ready
-
-    def available(self, member: Member) -> bool:
-        """Whether it answers and is to stay."""
-        return self.serves(member) and not self.nodes[member.node or ""].doomed
+        """Whether it answers."""
+        return member.active and member.ready_since is not None and member.node is not None
 
     def change(self, owner: StatefulSet, **changes: object) -> None:
         """Write a spec."""
@@ -180,52 +147,7 @@ class Quorum:
     def add_node(self, name: str, *, spot: bool, slots: int = 40) -> None:
         """Bring a node."""
         self.born += 1
-        self.nodes[name] = self.seen_nodes[name] = Node(name, f"uid-{name}-{self.born}", spot, slots)
-
-    def vanish(self, *names: str) -> None:
-        """Take nodes away."""
-        for name in names:
-            node = self.nodes.pop(name)
-            if node.ready and not node.doomed:
-                self.missed[name] = self.now
-        for member in self.members.values():
-            if member.node in names and member.ends is not None:
-                member.ends = self.now + COLLECTED_S
-
-    def notice(self, *names: str) -> None:
-        """Announce that nodes go."""
-        for name in names:
-            self.nodes[name].doomed = True
-
-    def withdraw(self, *names: str) -> None:
-        """Take a notice back, or uncordon."""
-        for name in names:
-            self.nodes[name].doomed = False
-
-    def silence(self, *names: str) -> None:
-        """Let nodes say nothing any more: their pods are not ready, and none of them ends."""
-        for name in names:
-            self.nodes[name].ready, self.nodes[name].unready_since = False, self.now
-        for member in self.members.values():
-            if member.node in names:
-                member.ready_since, member.ready_due, member.unready_since = None, None, self.now
-                member.ends = NEVER if member.ends is not None else None
-
-    def speak(self, *names: str) -> None:
-        """Let silent nodes come back: what was to end there ends, the others start."""
-        for name in names:
-            self.nodes[name].ready, self.nodes[name].unready_since = True, None
-        for member in self.members.values():
-            if member.node in names and not member.active:
-                member.ends = self.now + self.stop_s
-            elif member.node in names:
-                member.ready_due = self.now + START_S
-
-    def evict(self, *names: str) -> None:
-        """Drain nodes: end all members there that can end."""
-        for member in self.members.values():
-            if member.active and member.node in names:
-                self.terminate(member)
+        self.nodes[name] = Node(name, f"uid-{name}-{self.born}", spot, slots)
 
     def label(self, *, on: bool) -> None:
         """Set the label, or take it away."""
@@ -259,13 +181,7 @@ class Quorum:
 
     def terminate(self, member: Member) -> None:
         """Begin the end of a pod."""
-        if member.ends is None:
-            node, member.asked = self.nodes.get(member.node or ""), self.now
-            if node is None:
-                member.ends = self.now + (0 if member.node is None else COLLECTED_S)
-            else:
-                member.ends = self.now + self.stop_s if node.ready else NEVER
-            member.ready_since = None
+        member.active, member.ready_since = False, None
 
 
 # What Kubernetes does.
@@ -274,7 +190,6 @@ class Quorum:
 def sync(quorum: Quorum, owner: StatefulSet) -> bool:
     """Do one step of the StatefulSet controller."""
     pods = quorum.of(owner)
-    _delete_volumes(quorum, owner, pods)
     status = (len(pods), sum(pod.active and pod.ready_since is not None for pod in pods))
     if (owner.observed, owner.status_replicas, owner.status_available) != (owner.generation, *status):
         owner.observed, (owner.status_replicas, owner.status_available) = owner.generation, status
@@ -285,7 +200,7 @@ def sync(quorum: Quorum, owner: StatefulSet) -> bool:
     changed = False
     for ordinal in wanted:
         pod = there.get(ordinal)
-        if pod is None and (quorum.quota is None or len(quorum.members) < quorum.quota):
+        if pod is None:
             _create(quorum, owner, ordinal)
             changed = True
         if owner.ordered and (pod is None or not pod.active or pod.ready_since is None):
@@ -301,16 +216,6 @@ def sync(quorum: Quorum, owner: StatefulSet) -> bool:
     if changed or any(ordinal not in there for ordinal in wanted):
         return changed
     return _roll(quorum, owner, [there[ordinal] for ordinal in wanted])
-
-
-def _delete_volumes(quorum: Quorum, owner: StatefulSet, pods: list[Member]) -> None:
-    """Delete the volumes of members that were scaled away and have ended: `whenScaled: Delete`."""
-    if owner.pool is None:
-        return
-    kept = {*range(owner.first, owner.first + owner.replicas), *(pod.ordinal for pod in pods)}
-    for name, ordinal in list(quorum.volumes):
-        if name == owner.name and ordinal not in kept:
-            del quorum.volumes[name, ordinal]
 
 
 def _create(quorum: Quorum, owner: StatefulSet, ordinal: int) -> None:
@@ -339,61 +244,19 @@ def schedule(quorum: Quorum) -> bool:
     for pod in quorum.members.values():
         if pod.node is not None or not pod.active:
             continue
-        fitting = sorted(
-            node.name
-            for node in quorum.nodes.values()
-            if node.name == quorum.volumes.get((pod.owner, pod.ordinal), node.name)
-            if (quorum.tolerant or (node.ready and not node.doomed)) and node.spot == (pod.pool is Pool.SPOT)
-        )
+        fitting = sorted(node.name for node in quorum.nodes.values() if node.spot == (pod.pool is Pool.SPOT))
         if fitting:
             used = [other.node for other in quorum.members.values()]
             pod.node = min(fitting, key=lambda name: (used.count(name), name))
-            pod.unschedulable_since, pod.ready_due = None, quorum.now + START_S
-            pod.unready_since = quorum.now
-            if quorum.local_volumes:
-                quorum.volumes.setdefault((pod.owner, pod.ordinal), pod.node)
-            changed = True
+            pod.unschedulable_since, changed = None, True
         elif pod.unschedulable_since is None:
             pod.unschedulable_since, changed = quorum.now, True
     return changed
 
 
-def run_kubelets(quorum: Quorum) -> bool:
-    """Let pods become ready and end where it is time."""
-    changed = False
-    for pod in list(quorum.members.values()):
-        if pod.ends is not None and quorum.now >= pod.ends:
-            del quorum.members[pod.uid]
-            changed = True
-        elif pod.active and pod.node is not None and pod.node not in quorum.nodes:
-            # The garbage collector comes where splitter does not.
-            if pod.lost is None:
-                pod.lost = quorum.now
-            elif quorum.now >= pod.lost + COLLECTED_S:
-                del quorum.members[pod.uid]
-                changed = True
-        elif _is_to_leave(quorum, pod):
-            quorum.terminate(pod)
-            changed = True
-        elif is_startable(quorum, pod) and pod.ready_due is not None and quorum.now >= pod.ready_due:
-            pod.ready_since, pod.unready_since, changed = quorum.now, None, True
-    return changed
-
-
-def _is_to_leave(quorum: Quorum, pod: Member) -> bool:
-    """Whether Kubernetes asks for its end, since its node has said nothing for long."""
-    node = quorum.nodes.get(pod.node or "")
-    silent_since = node.unready_since if node is not None else None
-    if quorum.tolerant or not pod.active or silent_since is None:
-        return False
-    return quorum.now >= silent_since + SILENT_S
-
-
 def is_startable(quorum: Quorum, pod: Member) -> bool:
     """Whether it may become ready."""
-    here = pod.node in quorum.nodes and quorum.nodes[pod.node].ready
-    fails = "broken" in pod.template or (pod.owner, pod.ordinal) in quorum.crashing
-    return pod.active and pod.ready_since is None and here and not fails
+    return pod.active and pod.ready_since is None and pod.node in quorum.nodes
 
 
 # What splitter sees.
@@ -411,7 +274,7 @@ def observe(quorum: Quorum) -> Observation:
         replica_sets=(_itself(quorum),),
         on_demand=_twin(quorum, quorum.twins.get(Pool.ON_DEMAND)),
         spot=_twin(quorum, quorum.twins.get(Pool.SPOT)),
-        fit_spot=sum(10 for node in quorum.nodes.values() if node.spot and node.ready and not node.doomed),
+        fit_spot=sum(10 for node in quorum.nodes.values() if node.spot),
         namespace_annotations={} if source.uid else None,
     )
 
@@ -533,7 +396,7 @@ def _pods(quorum: Quorum, owner: StatefulSet) -> tuple[PodView, ...]:
 
 
 def _pod(quorum: Quorum, member: Member) -> PodView:
-    ever = quorum.seen_nodes.get(member.node or "")
+    node = quorum.nodes.get(member.node or "")
 
     def at(when: int | None) -> datetime | None:
         return quorum.instant(when) if when is not None else None
@@ -541,39 +404,18 @@ def _pod(quorum: Quorum, member: Member) -> PodView:
     return PodView(
         name=f"{member.owner}-{member.ordinal}",
         uid=member.uid,
-        node_status=_node_status(quorum, member),
+        node_status=NodeStatus.UNBOUND if node is None else NodeStatus.SOUND,
         node=member.node,
-        node_uid=ever.uid if ever else None,
-        on_spot=ever is not None and ever.spot,
-        vanished=member.node is not None and member.node not in quorum.nodes,
-        vanished_since=at(quorum.missed.get(member.node or "")),
+        node_uid=node.uid if node else None,
+        on_spot=node is not None and node.spot,
         ready_since=at(member.ready_since),
-        unready_since=at(member.unready_since),
+        unready_since=at(member.created) if node is not None and member.ready_since is None else None,
         created=at(member.created),
         ordinal=member.ordinal,
         terminating=not member.active,
-        terminating_since=at(member.asked),
+        terminating_since=None if member.active else quorum.instant(quorum.now),
         unschedulable_since=at(member.unschedulable_since),
-        trouble=_trouble(quorum, member),
     )
-
-
-def _trouble(quorum: Quorum, member: Member) -> Trouble | None:
-    """Return what the scheduler says where there are nodes of its pool, and its volume is on none of them."""
-    bound = (member.owner, member.ordinal) in quorum.volumes
-    there = any(node.spot == (member.pool is Pool.SPOT) for node in quorum.nodes.values())
-    if member.unschedulable_since is None or not bound or not there:
-        return None
-    return Trouble(Reason.VOLUME_ZONE_CONFLICT, "the nodes that would do cannot reach its volume")
-
-
-def _node_status(quorum: Quorum, member: Member) -> NodeStatus:
-    if member.node is None:
-        return NodeStatus.UNBOUND
-    node = quorum.nodes.get(member.node)
-    if node is None or not node.ready:
-        return NodeStatus.LOST
-    return NodeStatus.DOOMED if node.doomed else NodeStatus.SOUND
 
 
 def render(observed: Observation, _: Policy) -> dict[Pool, Rendered]:
@@ -588,7 +430,7 @@ def render(observed: Observation, _: Policy) -> dict[Pool, Rendered]:
 # What splitter writes.
 
 
-def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noqa: C901, PLR0912, PLR0915 - one case a write
+def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noqa: C901, PLR0912 - one case a write
     """Do one write, or raise LostRaceError."""
     source, split = quorum.source, quorum.split
     ours = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & source.annotations.keys()
@@ -635,14 +477,6 @@ def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noq
             _expect_version(twin, action.resource_version)
             good = action.replica_set.removeprefix("revision-")
             quorum.change(twin, template=good, rendered_hash=withdrawn(twin.rendered_hash))
-        case DeleteVanishedPod():
-            member = quorum.members.get(action.uid)
-            if member is not None and action.node not in quorum.nodes:
-                if not action.at_once:
-                    raise AssertionError("a StatefulSet would wait for this pod for ever")
-                if quorum.now < quorum.missed.get(action.node, -MAY_RUN_S) + MAY_RUN_S:
-                    raise AssertionError(f"{action.pod} may still run where it was, beside its successor")
-                del quorum.members[action.uid]
         case _:
             raise AssertionError(f"{action} is not for StatefulSets")
 
@@ -733,9 +567,7 @@ def unshared(quorum: Quorum) -> Quorum:
     """Return a copy that shares nothing that changes."""
     other = copied(quorum)
     other.nodes = {name: copied(node) for name, node in quorum.nodes.items()}
-    other.seen_nodes = dict(quorum.seen_nodes)
     other.members = {uid: copied(member) for uid, member in quorum.members.items()}
-    other.volumes, other.crashing = dict(quorum.volumes), set(quorum.crashing)
     other.twins = {pool: copied(twin) for pool, twin in quorum.twins.items()}
     other.source = copied(quorum.source)
     other.source.labels = dict(quorum.source.labels)

@@ -1,0 +1,24 @@
+"""These stories have a loop whose clock leaps (`leaping`), and no other clock."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from leaping import LeapingLoop
+from world import clock
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config,  # noqa: ARG001 - the hook's signature
+    item: pytest.Item,  # noqa: ARG001
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Give each story such a loop."""
+    return {"leaping": LeapingLoop}
+
+
+@pytest.fixture(autouse=True)
+async def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all that ask for the time be answered by the loop."""
+    clock.seconds_of_the_loop(monkeypatch)
+    clock.instants_of_the_loop(monkeypatch)
