@@ -10,18 +10,18 @@ import pytest
 
 from e2e.support.external_signals import Status
 from e2e.support.mortal import Mortal, every
-from lab.fixtures.placed import POLICY, Placed
+from lab.fixtures.placed import Placed
 from lab.fixtures.shop import Shop
-from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
-from world.sandbox import Process
+from world.placement_policy import PlacementPolicy
+from world.sandbox import InMemory, Process
 
 
 @pytest.fixture(autouse=True)
-def policy(sandbox: Sandbox) -> None:
+def policy(sandbox: InMemory) -> None:
     """Have the API server place pods; in other tests it does not."""
-    sandbox.kubectl("apply", "-f", POLICY)
+    sandbox.at_once(lambda: PlacementPolicy(sandbox.cluster.objects))
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ import pytest
 
 from e2e.support.backup import Backup
 from lab.fixtures.database import Database
-from lab.fixtures.placed import POLICY, Placed
+from lab.fixtures.placed import Placed
 from lab.fixtures.shop import Shop
-from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
+from world.placement_policy import PlacementPolicy
+from world.sandbox import InMemory
 
 # Velero leaves owners out; other tools keep them, although nobody has those UIDs any more.
 WAYS = pytest.mark.parametrize(
@@ -22,9 +23,9 @@ WAYS = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def policy(sandbox: Sandbox) -> None:
+def policy(sandbox: InMemory) -> None:
     """Have the API server place pods."""
-    sandbox.kubectl("apply", "-f", POLICY)
+    sandbox.at_once(lambda: PlacementPolicy(sandbox.cluster.objects))
 
 
 @WAYS

@@ -25,16 +25,7 @@ _GROUPS: Final = {
     "policy/v1": ("poddisruptionbudget",),
     "splitter.io/v1alpha1": ("split", "placement"),
 }
-_OF_THE_CLUSTER: Final = frozenset(
-    {
-        "mutatingadmissionpolicy",
-        "mutatingadmissionpolicybinding",
-        "namespace",
-        "node",
-        "persistentvolume",
-        "priorityclass",
-    }
-)
+_OF_THE_CLUSTER: Final = frozenset({"namespace", "node", "persistentvolume", "priorityclass"})
 _WITH_VALUE: Final = frozenset({"-l", "-n", "--namespace", "-p", "--patch", "-o", "-f", "--type"})
 # What changes one field: which, and by whom.
 _SIMPLE: Final[dict[str, tuple[Raw, str]]] = {
@@ -100,9 +91,7 @@ class Kubectl:
     @staticmethod
     def _within(version: str, kind: str, namespace: str) -> str:
         root = "/api/v1" if version == "v1" else f"/apis/{version}"
-        plural = (
-            f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("ss") else f"{kind}s"
-        )
+        plural = f"{kind}es" if kind.endswith("ss") else f"{kind}s"
         return f"{root}{'' if kind in _OF_THE_CLUSTER else f'/namespaces/{namespace}'}/{plural}"
 
     def _paths(self, words: Sequence[str]) -> list[str]:

@@ -31,7 +31,6 @@ from world.controllers.kubelet import Timing
 from world.kinds import Raw
 from world.kubectl import Kubectl, json_patched
 from world.objects import Event
-from world.placement import placement_rule
 from world.pods import is_ready
 from world.process import splitting
 
@@ -238,7 +237,6 @@ class InMemory(Sandbox):
 
     async def _made(self, seed: int) -> Cluster:
         cluster = Cluster(seed, timing=Timing(start_s=0.2))
-        cluster.objects.rules.append(placement_rule(cluster.objects))
         for name in ("default", "kube-system", HOME):
             cluster.objects.put(f"/api/v1/namespaces/{name}", {"metadata": {}})
         cluster.objects.put(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default", {"metadata": {}})
