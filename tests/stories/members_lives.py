@@ -61,7 +61,7 @@ class Life:
         spot = story.scene.spot_nodes()
         doomed = [name for name in nodes if name in story.scene.doomed]
         silent = bool(story.cluster.machines.silent)
-        node = dice.choice(nodes)
+        node = dice.choice(nodes or [""])
         is_labelled = "splitter.io/split" in story.scene.source["metadata"]["labels"]
         events: list[tuple[str, Callable[[], object]]] = [
             ("scaled", lambda: story.scale(dice.randint(0, 7))),
@@ -83,9 +83,10 @@ class Life:
                 ("Split scaled", lambda: story.scale_split(dice.randint(0, 7))),
                 ("Split deleted", lambda: story.happens("the Split is deleted", self._delete_split)),
             ]
-        if node not in story.cluster.machines.silent:
+        if node and node not in story.cluster.machines.silent:
             events += [("silent", lambda: story.silence(node)), ("notice", lambda: story.notice(node))]
-        events.append(("gone", lambda: story.vanish(node)))
+        if node:
+            events.append(("gone", lambda: story.vanish(node)))
         if spot:
             events.append(("all spot gone", lambda: story.vanish(*spot)))
         if doomed:
