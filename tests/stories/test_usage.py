@@ -21,6 +21,7 @@ class Bill:
         self.story = story
         self.pod_s: Counter[str] = Counter()  # by pool
         self.desired_s = 0.0
+        self._desired = 0
         self._since_s = story.loop.time()
         self._running: Counter[str] = Counter()
         story.act(self.add)
@@ -32,10 +33,11 @@ class Bill:
         passed_s = self.story.loop.time() - self._since_s
         self._since_s += passed_s
         self.pod_s.update({pool: count * passed_s for pool, count in self._running.items()})
-        self.desired_s += min(self.story.scene.replicas, self._running.total()) * passed_s
+        self.desired_s += self._desired * passed_s
         pods = self.story.objects.all(PODS, "shop")
         nodes = filter(None, map(self.story.scene.node_of, pods))
         self._running = Counter(node["metadata"]["labels"][POOL] for node in nodes)
+        self._desired = min(self.story.scene.replicas, self._running.total())
 
 
 def usage(story: Story) -> Usage:
