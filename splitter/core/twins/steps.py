@@ -271,9 +271,7 @@ def _restored(
     )
     least = source.replicas if new > on_demand.max_surge + on_demand.max_unavailable else floor
     missing = raised or replica_moves.total_available(this.observed) < least
-    # Before its controller has seen the raise, no member of a StatefulSet counts as one of the new template.
-    is_known = on_demand.observed or on_demand.first_ordinal is None
-    good = last_available(on_demand) if spot.is_losing and missing and is_known else None
+    good = last_available(on_demand) if spot.is_losing and missing else None
     if good is None:
         return ()
     return (do.RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)
