@@ -66,6 +66,8 @@ class Judge:
             return 0
         surge, unavailable = strategy(source)
         by_itself = not source["spec"].get("paused")
+        if by_itself and not scene.twins:
+            return 0  # splitter has no part in it
         rolls = any(is_rolling(scene, one) for one in (source, *scene.twins.values()))
         machines = scene.cluster.machines
         ill = sum(pod["metadata"]["uid"] in {*machines.ill, *machines.crashing} for pod in scene.pods())
