@@ -323,6 +323,15 @@ def adopt_as_rival(cluster: Cluster) -> bool:
     return bool(taken)
 
 
+def next_due(cluster: Cluster) -> list[int]:
+    """Return when something may happen by itself."""
+    collector = [cluster.collector_refused_until]
+    collector += [rs.deleted + cluster.collector_lag_s for rs in cluster.replica_sets.values() if rs.deleting]
+    rolls = (one.progress_at for one in cluster.deployments if not one.paused and not one.stalled)
+    due = [at + cluster.progress_deadline_s for at in rolls if at is not None]
+    return [at for at in (*kubelets.due(cluster), *due, *collector) if at > cluster.now]
+
+
 def actors(cluster: Cluster) -> list[Callable[[], bool]]:
     """Return everybody who may act now, in the fixed order."""
 

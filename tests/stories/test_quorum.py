@@ -1,7 +1,7 @@
 """A split StatefulSet: stories that people can read, and random lives in which the promises hold.
 
 A seed that fails is a story: `Life(seed).run()` plays it again. The golden files
-are written anew with `SPLITTER_REGENERATE=1 pytest tests/stories`. `make lives` plays 20,000 lives.
+are written anew with `SPLITTER_REGENERATE=1 pytest tests/stories`. `make lives` plays 2,000 lives.
 """
 
 import os
@@ -15,7 +15,7 @@ from stories.members import Members, split
 from stories.members_lives import Life
 
 FOLDER = Path(__file__).parent
-FIRST, END = map(int, os.environ.get("SPLITTER_LIVES", "0:20").split(":"))
+FIRST, END = map(int, os.environ.get("SPLITTER_WORLD_LIVES", "0:20").split(":"))
 BATCH = 5
 
 

@@ -1,7 +1,7 @@
 """Random lives: the promises hold in any order of events, and a steady state is always reached.
 
 A seed that fails is a story: `Life(seed).live()` plays it again, and its lines tell what happened. `make
-lives` plays more; `SPLITTER_LIVES=first:end` names others.
+lives` plays more; `SPLITTER_WORLD_LIVES=first:end` names others.
 """
 
 import os
@@ -15,7 +15,7 @@ from stories.judge import BrokenPromiseError
 
 pytestmark = pytest.mark.slow
 
-FIRST, END = map(int, os.environ.get("SPLITTER_LIVES", "0:30").split(":"))
+FIRST, END = map(int, os.environ.get("SPLITTER_WORLD_LIVES", "0:30").split(":"))
 BATCH = 10
 
 
