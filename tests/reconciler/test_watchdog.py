@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import orjson
@@ -204,8 +205,10 @@ class TestInnocent:
         thread = threading.Thread(target=process.watchdog.look)
         thread.start()
         full.wait()
-        asyncio.get_running_loop().call_soon(drained.set)  # this task no longer runs then
-        await asyncio.to_thread(thread.join)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(drained.set)  # this task no longer runs then
+        with ThreadPoolExecutor() as waiting:
+            await loop.run_in_executor(waiting, thread.join)
         assert process.written == []
 
     async def test_while_it_turns(
