@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from e2e.support.external_signals import Say
+from e2e.support.external_signals import REPLICAS, SURGE, Say, one_a_node
 from lab.fixtures.controller import Controller
-from lab.fixtures.shop import Shop, manifest
+from lab.fixtures.shop import Shop
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
@@ -17,7 +17,6 @@ from splitter.bundled import bundled_path
 pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
-REPLICAS, SURGE = 4, 2
 OPTIONAL_RIGHTS = (
     ("rolebinding", "splitter-events", "default"),
     ("rolebinding", "splitter-autoscaler-status", "kube-system"),
@@ -41,13 +40,6 @@ def say(sandbox: Sandbox) -> Iterator[Say]:
     cloud = Say(sandbox)
     yield cloud
     cloud.take_back()
-
-
-def one_a_node() -> dict[str, Any]:
-    """Return a pod template of which a node holds one."""
-    values: dict[str, Any] = manifest("web", REPLICAS)["spec"]["template"]
-    values["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5", "memory": "64Mi"}}
-    return values
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.support.statefulset_hands import autoscaler
 from lab.fixtures.database import BY_TWINS, Database
-from lab.fixtures.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
+from lab.fixtures.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, MetricsApi
 from lab.sandbox import Sandbox
 
 pytestmark = pytest.mark.e2e
@@ -36,21 +37,3 @@ def test_an_autoscaler_of_the_split(database: Database, metrics: MetricsApi) -> 
     raw = json.loads(shop.kubectl("get", "hpa", "db", "-o", "json"))
     assert raw["status"]["desiredReplicas"] == 4
     assert (database.split() or {})["spec"]["replicas"] == 4
-
-
-def autoscaler(version: str, kind: str, name: str) -> dict[str, object]:
-    """Return an autoscaler on CPU that scales out at once, and in after a short window."""
-    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": TARGET_PERCENT}}
-    out, in_ = ({"stabilizationWindowSeconds": seconds} for seconds in (0, WINDOW_S))
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "db"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name},
-            "minReplicas": 2,
-            "maxReplicas": 9,
-            "metrics": [{"type": "Resource", "resource": cpu}],
-            "behavior": {"scaleUp": out, "scaleDown": in_},
-        },
-    }

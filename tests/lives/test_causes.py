@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from e2e.support.admission import steadily
-from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
-from lab.fixtures.shop import CAPACITY, Shop, manifest
+from e2e.support.causes import (
+    ONE_BASE,
+    REPLICAS,
+    SURGE,
+    healthy,
+    outlast_grace,
+    pods_refused,
+    quota,
+    reported,
+    split,
+    wait_well,
+)
+from lab.fixtures.shop import CAPACITY, Shop
 from lab.sandbox.fleet import Fleet
-
-REPLICAS, SURGE = 4, 2
-ONE_BASE = {"splitter.io/on-demand-base": "1"}
-
-
-def split(shop: Shop) -> None:
-    """Have a workload split: one replica on on-demand, three on spot."""
-    shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
-    shop.label()
-    shop.wait_split(on_demand=1, spot=3)
-    shop.wait_steady()  # a twin that its controller has not seen yet would be rolled first
 
 
 def patch_template(shop: Shop, template: Mapping[str, Any]) -> None:
@@ -120,13 +120,6 @@ class TestQuota:
             wait_well(shop, on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-
-
-def pods_refused(shop: Shop, words: str) -> bool:
-    """Whether the API server refuses a pod that is like those of `web`, in these words."""
-    template = manifest("web", 1)["spec"]["template"]
-    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "tried"}}
-    return words in shop.refusal(pod)
 
 
 class TestScheduler:

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from e2e.support.external_signals import Say, Status
-from lab.fixtures.shop import Shop, manifest
+from e2e.support.external_signals import REPLICAS, SURGE, Say, Status, one_a_node
+from lab.fixtures.shop import Shop
 from lab.sandbox import Sandbox
 
 ASKED = {"splitter.io/on-demand-base": "1"}
-REPLICAS, SURGE = 4, 2
 
 
 @pytest.fixture
@@ -77,13 +76,6 @@ def test_an_event_about_an_earlier_node_moves_nothing(shop: Shop, busy: str, say
     shop.wait_split(on_demand=1, spot=4)
     shop.wait_posted()
     assert shop.events("SpotInterrupted") == []
-
-
-def one_a_node() -> dict[str, Any]:
-    """Return a pod template of which a node holds one."""
-    values: dict[str, Any] = manifest("web", REPLICAS)["spec"]["template"]
-    values["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5", "memory": "64Mi"}}
-    return values
 
 
 def test_spot_that_cannot_be_had_is_covered_at_once(shop: Shop, reported: Status) -> None:

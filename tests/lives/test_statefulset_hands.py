@@ -1,13 +1,8 @@
 """StatefulSets that are refused, that others write to, and that an autoscaler scales by their Split."""
 
-from collections.abc import Iterator
-
-import pytest
-
+from e2e.support.statefulset_hands import autoscaler
 from lab.fixtures.database import BY_TWINS, Database, manifest
-from lab.fixtures.metrics_api import TARGET_PERCENT, WINDOW_S, MetricsApi
 from lab.fixtures.shop import JsonObject
-from lab.sandbox import Sandbox
 from lab.sandbox.api import PatchKind
 
 CLAIM = {
@@ -157,28 +152,3 @@ class TestWriteConflicts:
             database.wait_given_back()
             assert watched.lowest() >= 3
         assert database.source()["spec"]["replicas"] == 4
-
-
-@pytest.fixture
-def metrics(sandbox: Sandbox) -> Iterator[MetricsApi]:
-    """Yield the metrics of all pods."""
-    with MetricsApi(sandbox) as serving:
-        yield serving
-
-
-def autoscaler(version: str, kind: str, name: str) -> dict[str, object]:
-    """Return an autoscaler on CPU that scales out at once, and in after a short window."""
-    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": TARGET_PERCENT}}
-    out, in_ = ({"stabilizationWindowSeconds": seconds} for seconds in (0, WINDOW_S))
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "db"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name},
-            "minReplicas": 2,
-            "maxReplicas": 9,
-            "metrics": [{"type": "Resource", "resource": cpu}],
-            "behavior": {"scaleUp": out, "scaleDown": in_},
-        },
-    }

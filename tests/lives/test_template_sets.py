@@ -10,16 +10,28 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.refusals import Untouched, condition, refused
-from e2e.support.template_sets import HOME, PODS, SPOT, Running, TemplateSet, with_grace
+from e2e.support.template_sets import (
+    HOME,
+    LINE,
+    REPLICAS,
+    SPOT,
+    SURGE,
+    SYNTAX,
+    Running,
+    TemplateSet,
+    deploy,
+    grace_of,
+    twin,
+    wait_held,
+    wait_rolled,
+    with_grace,
+)
 from e2e.support.terminal import reported
 from lab.fixtures.shop import JsonObject, Shop
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
 from lives.terminal import Terminal
 from world.sandbox import Process
-
-REPLICAS, SURGE = 3, 2
-LINE = SPOT.splitlines().index(f"    {PODS}") + 1
 
 
 @pytest.fixture
@@ -39,52 +51,6 @@ def split(shop: Shop, own_set: TemplateSet) -> Shop:
     shop.wait_split(on_demand=1, spot=2)
     shop.until(lambda: shop.status().get("state") == "Steady", "rest")
     return shop
-
-
-def deploy(shop: Shop, own_set: TemplateSet) -> None:
-    """Apply a Deployment that asks for the set."""
-    asked = {"splitter.io/on-demand-base": "1", "splitter.io/template": own_set.name}
-    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=asked)
-
-
-def twin(shop: Shop) -> str | None:
-    """Return the UID of the spot twin, None while there is none."""
-    result = shop.sandbox.api.find(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web-spot")
-    return None if result is None else str(result["metadata"]["uid"])
-
-
-def grace_of(shop: Shop, twin: str = "web-spot") -> int:
-    """Return the termination grace that a twin's template has now."""
-    seconds: int = shop.deployment(twin)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-    return seconds
-
-
-def wait_held(shop: Shop, reason: str, words: str) -> None:
-    """Wait until Split and Event say that web is held for a reason, with these words."""
-
-    def says_so() -> bool:
-        status = shop.status()
-        return (status["state"], status["reason"]) == ("Held", reason) and words in status["message"]
-
-    shop.until(says_so, f"{reason}: {words}")
-    shop.reported(reason, words)
-
-
-def wait_rolled(shop: Shop, grace: int) -> None:
-    """Wait until the spot twin's pods have this termination grace."""
-    shop.until(lambda: grace_of(shop) == grace, f"a grace of {grace} s in the template")
-    shop.wait_split(on_demand=1, spot=2)
-    shop.until(
-        lambda: (
-            [
-                pod["spec"]["terminationGracePeriodSeconds"]
-                for pod in shop.pods()
-                if pod["metadata"]["name"].startswith("web-spot")
-            ]
-            == [grace] * 2
-        ),
-        f"pods with a grace of {grace} s",
-    )
 
 
 class TestLife:
@@ -146,7 +112,6 @@ class TestLife:
         split.until(lambda: split.status()["reason"] == "Balanced", "rest")
 
 
-SYNTAX = SPOT.replace(PODS, "spec: {{ pod | }}")
 BINARY: JsonObject = {"binaryData": {"deployment.spot.yaml.j2": base64.b64encode(b"\xff\xfe").decode()}}
 
 # The same for a ConfigMap.

@@ -5,6 +5,9 @@ from lab.fixtures.controller import SHORT
 from lab.fixtures.shop import Shop, manifest
 from lab.sandbox.instants import Instant
 
+REPLICAS, SURGE = 4, 2
+ONE_BASE = {"splitter.io/on-demand-base": "1"}
+
 GRACE_S = float(SHORT["GRACE_S"])
 BARE_REPLICA_SET = {**manifest("bare", 0), "kind": "ReplicaSet"}
 del BARE_REPLICA_SET["spec"]["strategy"]
@@ -53,3 +56,18 @@ def quota_used(shop: Shop) -> bool:
     if not raw.get("status", {}).get("used"):
         return False
     return "exceeded quota" in shop.refusal(BARE_REPLICA_SET)  # the API server follows quotas by a watch
+
+
+def split(shop: Shop) -> None:
+    """Have a workload split: one replica on on-demand, three on spot."""
+    shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+    shop.wait_steady()  # a twin that its controller has not seen yet would be rolled first
+
+
+def pods_refused(shop: Shop, words: str) -> bool:
+    """Whether the API server refuses a pod that is like those of `web`, in these words."""
+    template = manifest("web", 1)["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "tried"}}
+    return words in shop.refusal(pod)

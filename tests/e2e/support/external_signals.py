@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from lab.fixtures.shop import manifest
 from lab.sandbox import Sandbox
+
+REPLICAS, SURGE = 4, 2
 
 EVENTS = "/api/v1/namespaces/default/events"
 STATUS = "/api/v1/namespaces/kube-system/configmaps"
@@ -71,3 +75,10 @@ class Status:
     def remove(self) -> None:
         """Delete the ConfigMap."""
         self._api.delete(f"{STATUS}/{STATUS_NAME}", missing_ok=True)
+
+
+def one_a_node() -> dict[str, Any]:
+    """Return a pod template of which a node holds one."""
+    values: dict[str, Any] = manifest("web", REPLICAS)["spec"]["template"]
+    values["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5", "memory": "64Mi"}}
+    return values

@@ -94,3 +94,53 @@ class Running:
 
 
 NO_IMAGE = spot_with({"containers": [{"name": "more"}]})
+
+REPLICAS, SURGE = 3, 2
+LINE = SPOT.splitlines().index(f"    {PODS}") + 1
+SYNTAX = SPOT.replace(PODS, "spec: {{ pod | }}")
+
+
+def deploy(shop: Shop, own_set: TemplateSet) -> None:
+    """Apply a Deployment that asks for the set."""
+    asked = {"splitter.io/on-demand-base": "1", "splitter.io/template": own_set.name}
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=asked)
+
+
+def twin(shop: Shop) -> str | None:
+    """Return the UID of the spot twin, None while there is none."""
+    result = shop.sandbox.api.find(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web-spot")
+    return None if result is None else str(result["metadata"]["uid"])
+
+
+def grace_of(shop: Shop, twin: str = "web-spot") -> int:
+    """Return the termination grace that a twin's template has now."""
+    seconds: int = shop.deployment(twin)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    return seconds
+
+
+def wait_held(shop: Shop, reason: str, words: str) -> None:
+    """Wait until Split and Event say that web is held for a reason, with these words."""
+
+    def says_so() -> bool:
+        status = shop.status()
+        return (status["state"], status["reason"]) == ("Held", reason) and words in status["message"]
+
+    shop.until(says_so, f"{reason}: {words}")
+    shop.reported(reason, words)
+
+
+def wait_rolled(shop: Shop, grace: int) -> None:
+    """Wait until the spot twin's pods have this termination grace."""
+    shop.until(lambda: grace_of(shop) == grace, f"a grace of {grace} s in the template")
+    shop.wait_split(on_demand=1, spot=2)
+    shop.until(
+        lambda: (
+            [
+                pod["spec"]["terminationGracePeriodSeconds"]
+                for pod in shop.pods()
+                if pod["metadata"]["name"].startswith("web-spot")
+            ]
+            == [grace] * 2
+        ),
+        f"pods with a grace of {grace} s",
+    )
