@@ -94,6 +94,7 @@ class Cache:
                 "source": lambda record: record.source,
                 "name": lambda record: (record.namespace, record.name),
                 "namespace": lambda record: record.namespace,
+                "labelled": lambda record: record.labelled,
             },
             self._split_changed,
             shares=shares,
@@ -371,13 +372,12 @@ class Cache:
     def _source_of_pod(self, pod: PodRecord) -> Key | None:
         """Return the source that a pod belongs to, if it may be ours: by its owner, or by its label."""
         if pod.owner_uid is None:
-            return pod.labelled_source(one.source for one in self.splits.find("namespace", pod.namespace))
+            return next((split.source for split in self.splits.find("labelled", pod.labelled)), None)
         if (replica_set := self.replica_sets.get(pod.namespace, pod.owner_uid)) is not None:
             return self._owner_of(replica_set)
         if (twin := self.twins.get(pod.namespace, pod.owner_uid)) is not None:
             return twin.source
-        source = self.sources.get(pod.namespace, pod.owner_uid)
-        if source is not None:
+        if (source := self.sources.get(pod.namespace, pod.owner_uid)) is not None:
             return source.view.key
         split = self.splits.get(pod.namespace, pod.owner_uid)  # of a placeholder
         return split.source if split is not None else None

@@ -4,7 +4,7 @@
 Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from sys import getsizeof
@@ -94,11 +94,6 @@ class PodRecord(Record):
     def labelled(self) -> tuple[str, str] | None:
         """Its namespace and the workload that it is labelled for, if it is."""
         return (self.namespace, self.labelled_for) if self.labelled_for else None
-
-    def labelled_source(self, sources: Iterable[Key]) -> Key | None:
-        """Return the Deployment among these that it is labelled for."""
-        labelled = (key for key in sources if self.labelled_for == short_name(key.name))
-        return next((key for key in labelled if key.kind == DEPLOYMENT), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +208,11 @@ class SplitRecord(Record):
     status: bytes = field(repr=False)  # packed: there are many, and a reconcile reads one
     state: str = ""
     template_set: str = ""  # that its last good policy names
+
+    @property
+    def labelled(self) -> tuple[str, str] | None:
+        """As `PodRecord.labelled` of the pods that are labelled for its Deployment."""
+        return (self.namespace, short_name(self.source.name)) if self.source.kind == DEPLOYMENT else None
 
     @property
     def weight(self) -> int:
