@@ -1,13 +1,19 @@
-"""Every story has the one clock of its loop, and ends with its test."""
+"""Every story has the one clock of its loop, ends with its test, and has each plan of splitter's judged."""
 
 import asyncio
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from leaping import LeapingLoop
+from splitter import reconciler
+from splitter.core.model import Observation
+from splitter.core.plan import Plan
+from splitter.core.planner import plan
 from stories.director import Story
+from stories.reported import check_reported
 from world import clock
 
 
@@ -26,6 +32,13 @@ def stories(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(time, "monotonic", monotonic)
     monkeypatch.setattr(time, "clock_gettime", monotonic)
     clock.instants_of_the_loop(monkeypatch)
+
+    def checked(observed: Observation, *asked: Any) -> Plan:  # noqa: ANN401 - as `plan`
+        planned = plan(observed, *asked)
+        check_reported(observed, planned)
+        return planned
+
+    monkeypatch.setattr(reconciler, "plan", checked)
     yield
     while Story.open:
         Story.open[-1].close()

@@ -16,7 +16,8 @@ from leaping import LeapingLoop, passing
 from splitter.core.model import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
-from stories.judge import BrokenPromiseError, Judge
+from stories.judge import Judge
+from stories.reported import BrokenPromiseError
 from stories.scene import Scene
 from stories.words import Written, said
 from world.admission import Request
@@ -86,7 +87,8 @@ class Published(Api):
             meant = merge_patched(old, body or {}) if old and patch == "merge" else body
             self._refused(Written(verb, ref, old, meant), error)
             raise
-        self._tell(Written(verb, ref, old, answer))
+        is_bound = "resourceVersion" in ((body or {}).get("metadata") or {})
+        self._tell(Written(verb, ref, old, answer, is_bound))
         if self.loses():
             raise ApiError(0, "NoAnswer", "the answer was lost")
         return answer
@@ -233,6 +235,7 @@ class Story:
         self._until_s = max(until_s, self.loop.time())
 
     def _will_write(self) -> None:
+        self.judge.before_write()
         if not self._written:
             self._before = f"{self.clock}  {self.scene}"
 
@@ -449,12 +452,12 @@ class Story:
 
         self.objects.rules.append(rule)
 
-    def refuses_for(self, seconds: float) -> None:
-        """Have the API server refuse what splitter writes, for a while."""
+    def refuses_for(self, seconds: float, kind: str = "") -> None:
+        """Have the API server refuse what splitter writes for a while, of one kind or of all."""
         until_s = self.loop.time() + seconds
 
         def rule(request: Request) -> None:
-            if request.user == _WHO and self.loop.time() < until_s:
+            if request.user == _WHO and kind in {"", request.ref.kind} and self.loop.time() < until_s:
                 raise ApiError(500, "InternalError", "the API server takes no writes")
 
         self.objects.rules.append(rule)

@@ -153,6 +153,10 @@ class Scene:
         """Return what runs."""
         return {images(pod["spec"]) for pod in self.pods()}
 
+    def nodes(self) -> list[str]:
+        """Return the nodes that are there."""
+        return [raw["metadata"]["name"] for raw in self.objects.all(NODES)]
+
     def spot_nodes(self) -> list[str]:
         """Return the spot nodes that are there."""
         nodes = self.objects.all(NODES)

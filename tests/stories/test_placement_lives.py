@@ -5,9 +5,9 @@ import os
 import pytest
 
 from splitter.core.placement import disruption
-from stories.judge import BrokenPromiseError
 from stories.placement import PlacementStory
 from stories.placement_lives import Life
+from stories.reported import BrokenPromiseError
 
 LIVES = int(os.environ.get("LIVES", "20"))
 FIRST = int(os.environ.get("FIRST_LIFE", "0"))

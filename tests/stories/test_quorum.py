@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from splitter.core.twins import replica_moves
-from stories.judge import BrokenPromiseError
 from stories.members import Members, split
 from stories.members_lives import Life
+from stories.reported import BrokenPromiseError
 
 FOLDER = Path(__file__).parent
 FIRST, END = map(int, os.environ.get("SPLITTER_WORLD_LIVES", "0:20").split(":"))

@@ -10,12 +10,13 @@ import pytest
 
 from splitter.core import guard
 from splitter.core.model import Pool
+from splitter.core.twins import replica_moves
 from stories.chance import POLICY, Life
-from stories.judge import BrokenPromiseError
+from stories.reported import BrokenPromiseError
 
 pytestmark = pytest.mark.slow
 
-FIRST, END = map(int, os.environ.get("SPLITTER_WORLD_LIVES", "0:30").split(":"))
+FIRST, END = map(int, os.environ.get("SPLITTER_WORLD_LIVES", "0:40").split(":"))
 BATCH = 10
 
 
@@ -50,6 +51,13 @@ def test_a_life_is_the_same_again() -> None:
     assert lives[0] == lives[1]
 
 
+def test_a_life_sees_a_plan_without_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the first lives breaks, so that they can be believed when they do not."""
+    monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
+    with pytest.raises(BrokenPromiseError, match=r"is written: .*promise 1"):
+        live(0, 10)
+
+
 def test_a_life_sees_a_write_below_the_floor() -> None:
     """The judge sees what a lowering of both twins costs, so that it can be believed when it sees nothing."""
     life = Life(3)
@@ -66,5 +74,20 @@ def test_a_life_sees_a_write_below_the_floor() -> None:
 def test_a_life_sees_an_eviction_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget that keeps nothing is no guard."""
     monkeypatch.setattr(guard, "_min_available", lambda *_: (0, "", None))
-    with pytest.raises(BrokenPromiseError, match=r"promise 1|was evicted"):
-        live(0, 40)
+    life = Life(3)
+    life.label(**POLICY)
+    life.scale(8)
+    life.wait(600)
+    node = max(life.scene.nodes(), key=lambda name: len(life.scene.on(name)))
+    assert len(life.scene.on(node)) > 1
+    life.happens(f"kubectl drain {node}", lambda: life.begin_drain(node))
+    life.wait(60)
+    assert "was evicted" in life.judge.broken[0]
+    life.judge.broken.clear()
+
+
+def test_a_life_sees_a_budget_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At rest it is held against N."""
+    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, "", None))
+    with pytest.raises(BrokenPromiseError, match="web-guard keeps 0, not"):
+        live(0, 10)

@@ -24,6 +24,7 @@ class Written(NamedTuple):
     ref: Ref
     old: Raw | None
     new: Raw | None
+    is_bound: bool = True  # to the version that was seen of it
 
 
 class Names:

@@ -32,8 +32,9 @@ class _Datetime(datetime):
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override] # any instant will do
-        """Return the loop's time."""
-        return now().astimezone(tz)
+        """Return the loop's time, wrong by as much as the loop says."""
+        wrong_by_s = getattr(asyncio.get_running_loop(), "wrong_by_s", 0.0)
+        return (now() + timedelta(seconds=wrong_by_s)).astimezone(tz)
 
 
 def seconds_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
