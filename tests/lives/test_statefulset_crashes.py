@@ -12,7 +12,7 @@ def test_of_a_whole_life(mortal: Mortal) -> None:
 
     There are N ready members at every moment, never more than N + 1, and in the end the StatefulSet is its
     user's again as it was. One that is missing holds up all after it: OrderedReady. Both orders, and a crash
-    at any moment, are explored in `tests/model/test_quorum_explorer.py`.
+    at any moment, are explored in `tests/model/test_explorer.py`.
     """
     database = Database(mortal.shop)
     database.deploy(MEMBERS, ordered=True)

@@ -1,32 +1,27 @@
-"""What Kubernetes does by itself: controllers, scheduler, garbage collector (`kubelets` plays the nodes).
+"""What Kubernetes does by itself: controllers, scheduler, garbage collector.
 
-Each function does one piece of work and says whether anything changed; who acts when is the director's
-business. The rules follow pkg/controller/{deployment,replicaset} of Kubernetes 1.36, as far as counts
-go: adoption, scaling by a paused Deployment, proportional scaling in a roll, deletion preference.
+Each function does one piece of work and says whether anything changed; `moves` has them act in any order. The
+rules follow pkg/controller/{deployment,replicaset,statefulset} of Kubernetes 1.36, as far as counts go:
+adoption, scaling by a paused Deployment, proportional scaling in a roll, deletion preference; of a
+StatefulSet one pod a name, highest ordinals first, one at a time if it is OrderedReady, rolls from the top.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from model import kubelets
-from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
-from splitter.core.causes import of_refusal
+from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, StatefulSet
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
-from splitter.core.model import Trouble
-from splitter.core.reasons import Reason
 
-NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
+
+def sync(cluster: Cluster, owner: Deployment) -> bool:
+    """Do one reconcile of the controller of a Deployment or a StatefulSet."""
+    if isinstance(owner, StatefulSet):
+        return _sync_stateful_set(cluster, owner)
+    return sync_deployment(cluster, owner)
 
 
 def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
-    """Do one reconcile of the Deployment controller, which writes no status over what it has not seen."""
-    seen = deployment if cluster.informers is None else cluster.informers.deployment(deployment)
-    if seen is None:
-        return False
-    changed = _sync_spec(cluster, seen)
-    if seen is not deployment:
-        if seen.version != deployment.version:
-            return changed
-        deployment.progress_at, deployment.stalled = seen.progress_at, seen.stalled
+    """Do one reconcile of the Deployment controller."""
+    changed = _sync_spec(cluster, deployment)
     return _deployment_status(cluster, deployment) or changed
 
 
@@ -45,7 +40,7 @@ def _sync_spec(cluster: Cluster, deployment: Deployment) -> bool:
             deployment.template,
             max(0, min(deployment.replicas, surge)) if owned else deployment.replicas,
         )
-        deployment.progress_at, deployment.stalled, changed = cluster.now, False, True
+        changed = True
     else:
         changed = _roll(cluster, deployment, owned, new) or changed
     return changed
@@ -184,8 +179,7 @@ def _deployment_status(cluster: Cluster, deployment: Deployment) -> bool:
         sum(rs.status_available for rs in owned),
     )
     were = (deployment.status_replicas, deployment.status_updated, deployment.status_available)
-    stalls = _progress(cluster, deployment, were, counts)
-    if not stalls and (deployment.generation, counts) == (deployment.observed_generation, were):
+    if (deployment.generation, counts) == (deployment.observed_generation, were):
         return False
     deployment.observed_generation = deployment.generation
     deployment.status_replicas, deployment.status_updated, deployment.status_available = counts
@@ -193,29 +187,8 @@ def _deployment_status(cluster: Cluster, deployment: Deployment) -> bool:
     return True
 
 
-def _progress(
-    cluster: Cluster, deployment: Deployment, were: tuple[int, int, int], counts: tuple[int, int, int]
-) -> bool:
-    """Play progressDeadlineSeconds (progress.go); True when the roll stalls now, and did not before.
-
-    Each replica that comes or goes is progress. A pause stops the clock, and takes no verdict back.
-    """
-    (total, updated, available), (total_was, updated_was, available_was) = counts, were
-    if deployment.paused:
-        deployment.progress_at = None if deployment.progress_at is None else cluster.now
-    elif set(counts) == {deployment.replicas} or (deployment.progress_at is None and total == updated):
-        deployment.progress_at, deployment.stalled = None, False  # scaling is no roll
-    elif updated > updated_was or available > available_was or total - updated < total_was - updated_was:
-        deployment.progress_at, deployment.stalled = cluster.now, False
-    elif deployment.progress_at is not None and not deployment.stalled:
-        deployment.stalled = cluster.now >= deployment.progress_at + cluster.progress_deadline_s
-        return deployment.stalled
-    return False
-
-
-def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
+def deletion_order(pods: Sequence[Pod]) -> list[Pod]:
     """Return pods in the order in which a scale-down takes them."""
-    del cluster
     return sorted(
         pods,
         key=lambda pod: (
@@ -229,38 +202,87 @@ def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
     )
 
 
-def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
-    """Do one reconcile of the ReplicaSet controller: status of what it found, then make or delete pods."""
+def sync_replica_set(cluster: Cluster, rs: ReplicaSet, headroom: int = 10**9) -> bool:
+    """Do one reconcile of the ReplicaSet controller: status of what it found, then make or delete pods.
+
+    A quota has room for so many more pods.
+    """
     if rs.deleting:
         return False
     free = (pod for pod in cluster.pods.values() if pod.active and not pod.owner)
     adopted = [pod for pod in free if pod.hash in rs.hashes and rs.selects in {None, pod.label}]
     for pod in adopted:
-        pod.owner, pod.taken_out = rs.uid, False
+        pod.owner = rs.uid
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
-    seen = active if cluster.informers is None else [cluster.informers.pod(pod) for pod in active]
-    status = (len(active), sum(map(cluster.is_long_ready, seen)))
+    status = (len(active), sum(pod.ready_since is not None for pod in active))
     changed = status != (rs.status_replicas, rs.status_available)
     if changed or adopted:
         rs.status_replicas, rs.status_available = status
         rs.version, changed = cluster.version(), True
-    refusal = None
-    for _ in range(rs.spec - len(active)):
-        if cluster.quota is not None and len(cluster.pods) >= cluster.quota:
-            refusal = of_refusal(f"exceeded quota: small, requested: pods=1, limited: pods={cluster.quota}")
-            break
+    for _ in range(min(rs.spec - len(active), headroom)):
         name = cluster.name(rs.name)
         pool = next((twin.pool for twin in cluster.twins.values() if twin.uid == rs.owner), None)
         made = Pod(name, f"uid-{name}", rs.uid, pool, rs.template, cluster.now)
         made.label, made.hash = rs.selects, rs.hashes[0]
         cluster.pods[name] = made
         changed = True
-    if rs.refusal != refusal:
-        rs.refusal, changed = refusal, True
-    for pod in deletion_order(cluster, seen)[: max(0, len(active) - rs.spec)]:
-        cluster.terminate(cluster.pods[pod.name])
+    for pod in deletion_order(active)[: max(0, len(active) - rs.spec)]:
+        cluster.terminate(pod)
         changed = True
     return changed
+
+
+def _sync_stateful_set(cluster: Cluster, owner: StatefulSet) -> bool:
+    pods = cluster.members_of(owner)
+    counts = (len(pods), sum(pod.active and pod.ready_since is not None for pod in pods))
+    there = (owner.observed_generation, owner.status_replicas, owner.status_available)
+    if there != (owner.generation, *counts):
+        owner.observed_generation = owner.generation
+        owner.status_replicas, owner.status_available = counts
+        owner.version = cluster.version()
+        return True
+    wanted = range(owner.first, owner.first + owner.replicas)
+    known = {pod.ordinal: pod for pod in pods}
+    changed = False
+    for ordinal in wanted:
+        pod = known.get(ordinal)
+        if pod is None:
+            _create(cluster, owner, ordinal)
+            changed = True
+        if owner.ordered and (pod is None or not pod.active or pod.ready_since is None):
+            return changed
+    for pod in reversed(pods):
+        if pod.ordinal in wanted:
+            continue
+        if pod.active:
+            cluster.terminate(pod)
+            changed = True
+        if owner.ordered:
+            return changed
+    if changed or any(ordinal not in known for ordinal in wanted):
+        return changed
+    return _roll_members(cluster, owner, [known[ordinal] for ordinal in wanted])
+
+
+def _create(cluster: Cluster, owner: StatefulSet, ordinal: int) -> None:
+    held_back = ordinal - owner.first < owner.partition and owner.old_template
+    template = owner.old_template if held_back else owner.template
+    name = f"{owner.name}-{ordinal}"
+    made = Pod(name, cluster.name(f"uid-{name}"), owner.name, owner.pool, template, cluster.now)
+    made.ordinal = ordinal
+    cluster.pods[name] = made
+
+
+def _roll_members(cluster: Cluster, owner: StatefulSet, pods: list[Pod]) -> bool:
+    for pod in reversed(pods):
+        if (pod.ordinal or 0) - owner.first < owner.partition:
+            return False
+        if pod.active and pod.template != owner.template:
+            cluster.terminate(pod)
+            return True
+        if not pod.active or pod.ready_since is None:
+            return False
+    return False
 
 
 def schedule(cluster: Cluster) -> bool:
@@ -270,24 +292,20 @@ def schedule(cluster: Cluster) -> bool:
         if pod.node is not None:
             used[pod.node] = used.get(pod.node, 0) + 1
     changed = False
-    nodes = list(cluster.nodes.values()) if cluster.informers is None else cluster.informers.nodes()
     for pod in cluster.pods.values():
         if pod.node is not None or not pod.active:
             continue
         fitting = [
             node
-            for node in nodes
-            if (node.ready or cluster.tolerates_everything)
+            for node in cluster.nodes.values()
+            if node.ready
             and not node.doomed
             and used.get(node.name, 0) < node.slots
             and (pod.pool is None or node.spot == (pod.pool.value == "spot"))
-            and not (node.spot and cluster.spot_taint)
-            and cluster.claim_is_there
         ]
-        pod.trouble = None if cluster.claim_is_there else NO_CLAIM
         if fitting:
             best = min(fitting, key=lambda node: (used.get(node.name, 0), node.name))
-            pod.node, pod.ready_due, pod.unschedulable_since = best.name, cluster.now + cluster.start_s, None
+            pod.node, pod.unschedulable_since = best.name, None
             used[best.name] = used.get(best.name, 0) + 1
             changed = True
         elif pod.unschedulable_since is None:
@@ -298,58 +316,9 @@ def schedule(cluster: Cluster) -> bool:
 
 def collect_garbage(cluster: Cluster) -> bool:
     """Free the pods of ReplicaSets that go without them, and let those go."""
-    if cluster.now < cluster.collector_refused_until:
-        # It tries again, ever more seldom; what has no pods any more goes all the same.
-        going = [rs for rs in cluster.replica_sets.values() if rs.deleting and not cluster.pods_of(rs)]
-    else:
-        going = [
-            rs
-            for rs in cluster.replica_sets.values()
-            if rs.deleting and cluster.now >= rs.deleted + cluster.collector_lag_s
-        ]
+    going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
     for rs in going:
         for pod in cluster.pods_of(rs):
             pod.owner = ""
         del cluster.replica_sets[rs.uid]
     return bool(going)
-
-
-def adopt_as_rival(cluster: Cluster) -> bool:
-    """Let a controller of somebody else's take the pods without an owner: it has enough of its own."""
-    taken = cluster.orphans() if cluster.rival else []
-    for pod in taken:
-        pod.owner = f"uid-{cluster.rival}"
-        cluster.terminate(pod)
-    return bool(taken)
-
-
-def next_due(cluster: Cluster) -> list[int]:
-    """Return when something may happen by itself."""
-    collector = [cluster.collector_refused_until]
-    collector += [rs.deleted + cluster.collector_lag_s for rs in cluster.replica_sets.values() if rs.deleting]
-    rolls = (one.progress_at for one in cluster.deployments if not one.paused and not one.stalled)
-    due = [at + cluster.progress_deadline_s for at in rolls if at is not None]
-    return [at for at in (*kubelets.due(cluster), *due, *collector) if at > cluster.now]
-
-
-def actors(cluster: Cluster) -> list[Callable[[], bool]]:
-    """Return everybody who may act now, in the fixed order."""
-
-    def deployment(one: Deployment) -> Callable[[], bool]:
-        return lambda: (
-            sync_deployment(cluster, one) if any(one is other for other in cluster.deployments) else False
-        )
-
-    def replica_set(one: ReplicaSet) -> Callable[[], bool]:
-        return lambda: sync_replica_set(cluster, one) if one.uid in cluster.replica_sets else False
-
-    return [
-        *(cluster.informers.watches() if cluster.informers is not None else ()),
-        lambda: collect_garbage(cluster),
-        lambda: adopt_as_rival(cluster),
-        lambda: kubelets.run(cluster),
-        *(replica_set(rs) for rs in cluster.replica_sets.values()),
-        *(deployment(one) for one in cluster.deployments),
-        *(replica_set(rs) for rs in cluster.replica_sets.values()),
-        lambda: schedule(cluster),
-    ]

@@ -13,12 +13,13 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from model.cluster import LostRaceError
-from model.moves import TIME_MOVES, Judged, Move, concerns, labelled, moves, planned
-from model.promises import BrokenPromiseError, traces, unsettled
-from model.world import POLICY, Config, World, key, normalise
+from model.moves import TIME_MOVES, Move, concerns, labelled, moves, planned, settle
+from model.promises import traces, unsettled
+from model.world import MAJORITY, POLICY, Config, World, key, normalise
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.labels_annotations.policy import parse_policy
+from stories.reported import BrokenPromiseError
 
 QUIET_STEPS_MAX = 3_000
 VIOLATIONS_MAX = 10
@@ -51,7 +52,7 @@ def next_world(world: World, move: Move, config: Config) -> World:
     after = world.copied()
     move.act(after)
     normalise(after, config)
-    after.allowance = Judged(after).settle()
+    settle(after)
     return after
 
 
@@ -61,8 +62,9 @@ def unrest(world: World) -> list[str]:
     wanted = LABEL_SPLIT in cluster.source.labels
     conflict = cluster.split is not None and "conflict" in cluster.split.status
     if wanted and not conflict:
-        policy = parse_policy(cluster.source.annotations, POLICY, None).policy or POLICY
-        return unsettled(cluster, base_replicas(cluster.source.replicas, policy))
+        defaults = MAJORITY if cluster.is_stateful else POLICY
+        policy = parse_policy(cluster.source.annotations, defaults, None).policy or defaults
+        return unsettled(cluster, base_replicas(cluster.wanted, policy))
     left = traces(cluster)
     return [trace for trace in left if trace != "Split"] if wanted else left
 
@@ -206,7 +208,7 @@ class Explorer:
                 self._violated(number, "left alone", f"no rest: {why}")
 
     def why_no_rest(self, world: World, walked: list[str] | None = None) -> str:
-        """Leave a world alone, everybody acting in turn, and say why it does not come to rest.
+        """Leave a world alone, have all act in turn, and say why it does not come to rest.
 
         `walked` gets the names of what was done. Raises BrokenPromiseError, LostRaceError.
         """
@@ -221,7 +223,7 @@ class Explorer:
 
     @staticmethod
     def quiet_round(world: World, config: Config, walked: list[str] | None = None) -> World:
-        """Let everybody act once, in turn; when nobody has anything to do, let time pass."""
+        """Have all act once, in turn; if that changes nothing, let time pass."""
         changed = False
         for name in [move.name for move in moves(world, config)]:
             move = next((one for one in moves(world, config) if one.name == name), None)

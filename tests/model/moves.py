@@ -4,15 +4,14 @@
 controllers are those of the stories; here only time differs: a pod becomes ready, or ends, when it likes.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from model.cluster import Cluster, Node, Pod
-from model.controllers import collect_garbage, schedule, sync_deployment, sync_replica_set
-from model.promises import CONTROLLER, Promises, check_action, potential
-from model.reconciles import Splitter
+from model.cluster import Cluster, LostRaceError, Node, Pod
+from model.controllers import collect_garbage, schedule, sync, sync_replica_set
+from model.promises import CONTROLLER, Promises, check_action
+from model.sight import observe
 from model.world import (
     FOREVER_S,
     GRACE_S,
@@ -26,14 +25,18 @@ from model.world import (
     pass_time,
     pod_form,
 )
+from model.writes import render, write
 from splitter.core.actions import Action
 from splitter.core.labels_annotations import ANNOTATION_FREEZE as FREEZE
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.core.model import Pool
-from splitter.core.plan import Plan, Rules
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
+from splitter.core.model import Observation, Pool
+from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
+from splitter.core.planner import plan, policy_in_force
 from splitter.report.status import build
+from stories.reported import check_reported
 
 RULES = Rules(defaults=POLICY)
+OF_MEMBERS = Rules()
 
 
 @dataclass(frozen=True)
@@ -50,33 +53,17 @@ class Move:
     """It is no answer of splitter's or of a controller's."""
 
 
-class Process(Splitter):
-    """Splitter, but its report is a step of its own, and may be lost in a crash."""
-
-    def _report(self) -> None:
-        pass
-
-
-def _process(world: World) -> Process:
-    process = Process(world.cluster, RULES)
-    process.judge = lambda action: check_action(world.cluster, action)
-    process.pending, process.last = deque(world.pending), world.last
-    return process
+def _judged(world: World) -> Promises:
+    """Return the promises as they are in one state."""
+    promises = Promises(world.cluster)
+    promises.allowance, promises.excused = world.allowance, world.excused
+    promises.seen, promises.seen_ceiling = world.seen, world.seen_ceiling
+    return promises
 
 
-class Judged(Promises):
-    """The promises as they stand in one state."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world.cluster)
-        self.allowance, self.seen, self.seen_ceiling = world.allowance, world.seen, world.seen_ceiling
-
-    def settle(self) -> int:
-        """Return the allowance as the next step will find it, so that equal states look equal."""
-        return max(self._ceiling(), min(self.allowance, potential(self.cluster)))
-
-    def _note(self) -> None:
-        pass  # nobody asks for the extremes of a story
+def settle(world: World) -> None:
+    """Have equal states look equal."""
+    world.allowance = _judged(world).settle()
 
 
 # What splitter does.
@@ -93,28 +80,37 @@ def _has_key(world: World) -> bool:
     return bool(LABEL_SPLIT in cluster.source.labels or cluster.split or cluster.twins or cluster.released())
 
 
+def _decided(cluster: Cluster, seen: Cluster) -> tuple[Observation, Plan, PolicyInForce]:
+    """Return what splitter would do by what it sees of a cluster."""
+    rules = OF_MEMBERS if cluster.is_stateful else RULES
+    observed = observe(seen)
+    in_force = policy_in_force(observed, rules.defaults)
+    result = plan(observed, in_force, render(observed, in_force.policy), rules)
+    check_reported(observed, result)
+    return observed, result, in_force
+
+
 def _begin(world: World) -> None:
-    promises = Judged(world)
+    promises, seen = _judged(world), world.cluster
     promises.look()
-    process = _process(world)
     late = world.nodes_seen is not None
     if late:
-        process.cache = world.copied().cluster
-        process.cache.nodes = dict(world.nodes_seen or {})
-    result = process.begin()
-    world.awake = result.requeue_after_s is not None
-    world.pending, world.last = tuple(process.pending), process.last
+        seen = world.copied().cluster
+        seen.nodes = dict(world.nodes_seen or {})
+    world.last = observed, result, in_force = _decided(world.cluster, seen)
+    world.awake = result.requeue_after_s is not None or (seen.is_stateful and bool(result.actions))
+    world.pending = tuple(result.actions)
     world.seen, world.seen_ceiling, world.excused = promises.seen, promises.seen_ceiling, late
     world.report = None
-    if process.last is not None and process.last[0].split is not None:
-        world.report = kept_report(build(process.last[0], result, process.last[2], written=True).to_json())
+    if observed.split is not None:
+        world.report = kept_report(build(observed, result, in_force, written=True).to_json())
     if not world.pending:
         _write_report(world)
 
 
 def planned(world: World) -> Plan:
     """Return what splitter would plan now."""
-    return _process(world.copied()).begin()
+    return _decided(world.cluster, world.cluster)[1]
 
 
 def _write_report(world: World) -> None:
@@ -137,14 +133,32 @@ def _crash(world: World) -> None:
 
 
 def _write(world: World) -> None:
-    promises, process = Judged(world), _process(world)
-    promises.excused = world.excused
-    with promises.step(f"splitter's {world.pending[0]}"):
-        done = process.write_next()
-    world.allowance = promises.allowance
-    world.pending = tuple(process.pending)
-    if not done or (not world.pending and world.report is None):
+    promises, action = _judged(world), world.pending[0]
+    check_action(world.cluster, action)
+    if world.last is None:
+        raise AssertionError("a write without a plan")
+    try:
+        with promises.step(f"splitter's {action}"):
+            write(world.cluster, action, world.last[0])
+    except LostRaceError:
+        _remember(world)
         _forget(world)
+        return
+    world.allowance = promises.allowance
+    world.pending = world.pending[1:]
+    if not world.pending and world.report is None:
+        _forget(world)
+
+
+def _remember(world: World) -> None:
+    """Write what a reconcile that lost a race has learned."""
+    split, last = world.cluster.split, world.last
+    seen = last[0].split if last else None
+    if last is None or split is None or seen is None or split.uid != seen.uid:
+        return
+    status = remembered(last[1], last[0])
+    if status is not seen.status:
+        split.status = status.to_json()
 
 
 def _whole_reconcile(world: World) -> None:
@@ -172,7 +186,7 @@ def _values(action: Action) -> Iterator[str]:
 
 def _controller(act: Callable[[World], object]) -> Callable[[World], None]:
     def judged_act(world: World) -> None:
-        promises = Judged(world)
+        promises = _judged(world)
         with promises.step(CONTROLLER):
             act(world)
         world.allowance = promises.allowance
@@ -184,23 +198,19 @@ def _by(name: str, act: Callable[[World], object]) -> Move:
     return Move(name, _controller(act), tries=act)
 
 
-def _deployment(pool: Pool | None) -> Callable[[World], bool]:
+def _controls(pool: Pool | None) -> Callable[[World], bool]:
     def act(world: World) -> bool:
         cluster = world.cluster
-        return sync_deployment(cluster, cluster.source if pool is None else cluster.twins[pool])
+        return sync(cluster, cluster.source if pool is None else cluster.twins[pool])
 
     return act
 
 
 def _replica_set(uid: str) -> Callable[[World], bool]:
     def act(world: World) -> bool:
-        cluster, rs = world.cluster, world.cluster.replica_sets[uid]
-        spec, active = rs.spec, sum(pod.active for pod in cluster.pods_of(rs))
-        if world.quota is not None and spec > active:
-            rs.spec = active + max(0, min(spec - active, world.quota - len(cluster.pods)))
-        changed = sync_replica_set(cluster, rs)
-        rs.spec = spec
-        return changed
+        cluster = world.cluster
+        headroom = 10**9 if world.quota is None else world.quota - len(cluster.pods)
+        return sync_replica_set(cluster, cluster.replica_sets[uid], headroom)
 
     return act
 
@@ -294,7 +304,7 @@ def _time(seconds: int) -> Callable[[World], None]:
 
 def _world(act: Callable[[World], object]) -> Callable[[World], None]:
     def judged_act(world: World) -> None:
-        promises = Judged(world)
+        promises = _judged(world)
         with promises.world():
             act(world)
         world.allowance, world.excused = promises.allowance, bool(world.pending)
@@ -353,14 +363,29 @@ def _mend(world: World) -> None:
 
 
 def _replace(cluster: Cluster) -> None:
+    """Run `kubectl replace` with a manifest that knows nothing of splitter; of a StatefulSet it says N."""
     cluster.source.labels.pop(LABEL_SPLIT, None)
     cluster.source.annotations.clear()
     cluster.source.version = cluster.version()
+    if cluster.is_stateful:
+        cluster.change_spec(cluster.source, replicas=2, writer="kubectl-replace")
 
 
-def _unmark(cluster: Cluster) -> None:
-    cluster.source.annotations.pop(ANNOTATION_TAKEN_OVER, None)
-    cluster.source.version = cluster.version()
+def _without(annotation: str) -> Callable[[World], None]:
+    def happen(world: World) -> None:
+        source = world.cluster.source
+        source.annotations.pop(annotation, None)
+        source.version = world.cluster.version()
+
+    return happen
+
+
+def _scale_split(replicas: int) -> Callable[[World], None]:
+    def happen(world: World) -> None:
+        if world.cluster.split is not None:
+            world.cluster.split.replicas = replicas
+
+    return happen
 
 
 def _delete_split(cluster: Cluster) -> None:
@@ -426,7 +451,11 @@ def _deeds_of_users(cluster: Cluster, config: Config) -> Iterator[Fault]:
     source = cluster.source
     for count in range(min(3, config.replicas + 1) + 1):
         if count != source.replicas:
-            yield "scaled", f"scaled to {count}", _to_source(replicas=count)
+            writer = {"writer": "kubectl"} if cluster.is_stateful else {}
+            yield "scaled", f"scaled to {count}", _to_source(replicas=count, **writer)
+    split = cluster.split
+    for count in range(4) if split is not None and split.replicas is not None else ():
+        yield "split-scaled", f"Split scaled to {count}", _scale_split(count)
     for kind, template in (("image", "v2"), ("bad-image", "v2-broken")):
         if source.template != template:
             yield kind, f"image {template}", _to_source(template=template)
@@ -454,8 +483,9 @@ def _deeds_of_strangers(world: World) -> Iterator[Fault]:
         yield "edited", f"{pool} twin edited", _on(edit)
     if cluster.split is not None:
         yield "split-deleted", "Split deleted", _on(_delete_split)
-    if ANNOTATION_TAKEN_OVER in cluster.source.annotations:
-        yield "unmarked", "mark removed", _on(_unmark)
+    for kind, annotation in (("unmarked", ANNOTATION_TAKEN_OVER), ("n-removed", ANNOTATION_REPLICAS)):
+        if annotation in cluster.source.annotations:
+            yield kind, f"{annotation} removed", _without(annotation)
     if world.quota is None:
         yield "quota", "no room for surge", _no_headroom
 
@@ -464,6 +494,7 @@ def _counted(kind: str, act: Callable[[World], None]) -> Callable[[World], None]
     def judged_act(world: World) -> None:
         _world(act)(world)
         world.faults = tuple(sorted((*world.faults, kind)))
+        world.awake = world.awake or world.cluster.is_stateful  # by the event
 
     return judged_act
 
@@ -496,9 +527,9 @@ def _of_splitter(world: World, config: Config) -> Iterator[Move]:
 
 def _of_kubernetes(world: World) -> Iterator[Move]:
     cluster = world.cluster
-    yield _by("Deployment web", _deployment(None))
+    yield _by(f"controller of {cluster.source.name}", _controls(None))
     for pool in cluster.twins:
-        yield _by(f"Deployment {pool}", _deployment(pool))
+        yield _by(f"controller of {pool}", _controls(pool))
     for rs in cluster.replica_sets.values():
         yield _by(f"ReplicaSet {rs.name}", _replica_set(rs.uid))
     if any(rs.deleting for rs in cluster.replica_sets.values()):
@@ -536,7 +567,7 @@ def labelled(config: Config) -> World:
     """Return the workload at the moment it gets its label."""
     world = fresh(config)
     for _ in range(3):
-        sync_deployment(world.cluster, world.cluster.source)
+        sync(world.cluster, world.cluster.source)
         for rs in world.cluster.replica_sets.values():
             sync_replica_set(world.cluster, rs)
         schedule(world.cluster)

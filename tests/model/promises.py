@@ -5,27 +5,18 @@ may break anything; from then on nothing that splitter or the controllers do may
 check compares with the better of the promise and of what was there before.
 """
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
+from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, StatefulSet
 from model.controllers import deletion_order, new_replica_set, rescale
-from splitter.core.actions import Action, HolderKind, Scale
-from splitter.core.handover import Step
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.core.model import Observation, Pool
-from splitter.core.plan import Plan
-from splitter.core.reasons import State
+from splitter.core.actions import Action, Scale
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
+from splitter.core.model import Pool
+from stories.reported import BrokenPromiseError
 
 CONTROLLER = "a controller"
-# The way back has no division, also where a dry run holds it.
-BACK = frozenset({Step.UNPAUSE, Step.SHRINK_OURS, Step.CLEAN_UP, Step.OFFBOARD, Step.BRING_HOME})
-
-
-class BrokenPromiseError(AssertionError):
-    """Something that must never happen has happened."""
 
 
 @dataclass(frozen=True)
@@ -36,34 +27,11 @@ class NodeStatus:
     serving: int  # the doomed, too
 
 
-def check_reported(observed: Observation, planned: Plan) -> None:
-    """Raise when a plan tells of a move that it does not write, calls steady what is not, or wants not N."""
-    pods = [
-        (twin, rs, pod)
-        for twin in observed.twins
-        for rs in twin.replica_sets
-        for pod in rs.pods
-        if pod.counts
-    ]
-    old = [pod.name for twin, rs, pod in pods if rs.template_hash != twin.template_hash or not pod.available]
-    if planned.state is State.STEADY and (
-        old or len(pods) < sum(twin.spec_replicas for twin in observed.twins)
-    ):
-        raise BrokenPromiseError(f"Steady with {len(pods)} pods, and these are old or not available: {old}")
-    wanted, source = planned.wanted_on_demand + planned.wanted_spot, observed.source
-    back = planned.state in {State.GIVING_BACK, State.CONFLICT} or planned.step in BACK
-    if source is not None and observed.twins and not back and wanted != source.replicas:
-        raise BrokenPromiseError(f"{planned.step}: {wanted} wanted in both pools, of {source.replicas}")
-    written = {(one.name, one.was, one.replicas) for one in planned.actions if isinstance(one, Scale)}
-    for note in (*planned.notes, planned.verdict):
-        reported = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
-        if reported and (f"web-{reported[1]}", int(reported[2]), int(reported[3])) not in written:
-            raise BrokenPromiseError(f"told, and not among the writes {sorted(written)}: {note.message}")
-
-
 def floor(cluster: Cluster) -> int:
     """Return F, or what the user's own strategy allows where a roll has to use it."""
     source = cluster.source
+    if cluster.is_stateful:
+        return max(0, cluster.wanted - any(_rolls(cluster, one) for one in cluster.deployments))
     rolling = any(twin.max_unavailable and _is_rolling(cluster, twin) for twin in cluster.twins.values())
     own = not source.paused and (_is_rolling(cluster, source) or not cluster.owned_by(source))
     allowed = source.max_unavailable if source.max_surge == 0 or rolling or own else 0
@@ -81,51 +49,46 @@ def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
 
 
 def destined(cluster: Cluster) -> NodeStatus:
-    """Return what survives of what answers now; orphans go by the ReplicaSet that selects them.
-
-    A controller that sees late may act by what it knew: then the fewest count that survive either way. So
-    what it takes late is taken by the write that asked for it, and a later one neither saves it nor is to
-    blame for it.
-    """
-    either = [_all_there_is] if cluster.informers is None else [_all_there_is, cluster.informers.late_pod]
-    holders = [[_left_by_adoption(cluster)]]
+    """Return what survives of what answers now; orphans go by the ReplicaSet that selects them."""
+    if cluster.is_stateful:
+        kept = sum(_kept_members(cluster, one) for one in cluster.deployments)
+        return NodeStatus(kept, kept)
+    left = _left_by_adoption(cluster)
     # One on its way back gets the source's count as soon as it is adopted.
-    released = [
-        (rs, min(rs.spec, cluster.source.replicas) if APP in rs.labels else rs.spec)
-        for rs in cluster.released()
-        if not rs.deleting
-    ]
-    holders += [[_left(cluster, rs, spec, sees) for sees in either] for rs, spec in released]
+    for rs in (rs for rs in cluster.released() if not rs.deleting):
+        spec = min(rs.spec, cluster.source.replicas) if APP in rs.labels else rs.spec
+        left += _left(cluster, rs, spec)
     for deployment in cluster.deployments:
-        versions = _versions(cluster, deployment)
-        holders.append([_left_by_controller(cluster, one, sees) for one in versions for sees in either])
-    available = sum(min(sum(map(cluster.available, left)) for left in lefts) for lefts in holders)
-    serving = sum(min(sum(map(cluster.serves, left)) for left in lefts) for lefts in holders)
-    return NodeStatus(available, serving)
+        left += _left_by_controller(cluster, deployment)
+    return NodeStatus(sum(map(cluster.available, left)), sum(map(cluster.serves, left)))
 
 
-Sees = Callable[[Pod], Pod]  # what a controller knows of a pod
+def _kept_members(cluster: Cluster, owner: Deployment) -> int:
+    """Count what a StatefulSet keeps; a roll takes one at a time."""
+    assert isinstance(owner, StatefulSet)
+    kept = range(owner.first, owner.first + owner.replicas)
+    pods = [pod for pod in cluster.members_of(owner) if pod.ordinal in kept and cluster.serves(pod)]
+    return min(len(pods), owner.replicas - 1) if pods and _rolls(cluster, owner, pods) else len(pods)
 
 
-def _all_there_is(pod: Pod) -> Pod:
-    return pod
+def _rolls(cluster: Cluster, owner: Deployment, pods: list[Pod] | None = None) -> bool:
+    """Whether a StatefulSet holds pods of another template than its own, a partition left aside."""
+    assert isinstance(owner, StatefulSet)
+    return any(
+        pod.active and pod.template != owner.template and (pod.ordinal or 0) - owner.first >= owner.partition
+        for pod in (cluster.members_of(owner) if pods is None else pods)
+    )
 
 
-def _versions(cluster: Cluster, deployment: Deployment) -> list[Deployment]:
-    """Return what its controller may act by: the Deployment as it is, and before that as it is still seen."""
-    late = None if cluster.informers is None else cluster.informers.late(deployment)
-    return [deployment] if late is None else [deployment, late]
-
-
-def _left_by_controller(cluster: Cluster, deployment: Deployment, sees: Sees) -> list[Pod]:
+def _left_by_controller(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     owned = cluster.owned_by(deployment)
     active = [rs for rs in owned if rs.spec > 0 and not rs.deleting]
     # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
     wanted, new = deployment.replicas, new_replica_set(owned, deployment)
     if any(rs is not new for rs in active) and not (deployment.paused and len(active) == 1):
-        return _left_by_roll(cluster, deployment, sees)
+        return _left_by_roll(cluster, deployment)
     sizes = [(rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec) for rs in active]
-    return [pod for rs, spec in sizes for pod in _left(cluster, rs, spec, sees)]
+    return [pod for rs, spec in sizes for pod in _left(cluster, rs, spec)]
 
 
 def _left_by_adoption(cluster: Cluster) -> list[Pod]:
@@ -139,7 +102,7 @@ def _left_by_adoption(cluster: Cluster) -> list[Pod]:
     return free + [pod for rs in sets if rs.deleting for pod in cluster.pods_of(rs) if pod.active]
 
 
-def _left_by_roll(cluster: Cluster, deployment: Deployment, sees: Sees) -> list[Pod]:
+def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     """Return what a roll keeps if no new pod ever becomes ready: it takes what is ready above its least.
 
     A change of the count comes first, from all ReplicaSets in proportion. Then the oldest goes first. Its
@@ -153,8 +116,7 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment, sees: Sees) -> list[
     active = [rs for rs in cluster.owned_by(deployment) if rs.spec > 0]
     least = max(0, deployment.replicas - deployment.max_unavailable)
     kept = {
-        rs.uid: _left(cluster, rs, min(asked.get(rs.uid, 0), rs.spec, deployment.replicas), sees)
-        for rs in active
+        rs.uid: _left(cluster, rs, min(asked.get(rs.uid, 0), rs.spec, deployment.replicas)) for rs in active
     }
     new = new_replica_set(cluster.owned_by(deployment), deployment)
     old = sorted((rs for rs in active if rs is not new), key=lambda rs: rs.created)
@@ -163,11 +125,11 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment, sees: Sees) -> list[
         cleaned = max(0, min(unseen, rs.spec - rs.status_available))
         kept[rs.uid] = kept[rs.uid][max(0, cleaned - (rs.spec - len(kept[rs.uid]))) :]
         unseen -= cleaned
-    spare = sum(cluster.is_long_ready(pod) for left in kept.values() for pod in left) - least
+    spare = sum(pod.ready_since is not None for left in kept.values() for pod in left) - least
     for rs in old:
-        ready = [pod for pod in kept[rs.uid] if cluster.is_long_ready(pod)]
+        ready = [pod for pod in kept[rs.uid] if pod.ready_since is not None]
         taken = max(0, min(spare, len(ready)))
-        gone = _in_order(cluster, ready, sees)[:taken]
+        gone = deletion_order(ready)[:taken]
         kept[rs.uid] = [pod for pod in kept[rs.uid] if pod not in gone]
         spare -= taken
     return [pod for left in kept.values() for pod in left]
@@ -178,7 +140,7 @@ def _starting(cluster: Cluster, deployment: Deployment) -> int:
     new = new_replica_set(cluster.owned_by(deployment), deployment)
     if new is None:
         return 0
-    ready = sum(pod.active and cluster.is_long_ready(pod) for pod in cluster.pods_of(new))
+    ready = sum(pod.active and pod.ready_since is not None for pod in cluster.pods_of(new))
     return new.spec - max(new.status_available, ready)
 
 
@@ -186,15 +148,10 @@ def _selects(rs: ReplicaSet, pod: Pod) -> bool:
     return not rs.deleting and pod.hash in rs.hashes and rs.selects in {None, pod.label}
 
 
-def _left(cluster: Cluster, rs: ReplicaSet, spec: int, sees: Sees) -> list[Pod]:
+def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
-    if not rs.deleting:  # it adopts what a user has taken out as well, if its labels come back
-        active += [pod for pod in cluster.pods.values() if pod.active and not pod.owner and _selects(rs, pod)]
-    return _in_order(cluster, active, sees)[max(0, len(active) - spec) :]
-
-
-def _in_order(cluster: Cluster, pods: list[Pod], sees: Sees) -> list[Pod]:
-    return [cluster.pods[pod.name] for pod in deletion_order(cluster, [sees(pod) for pod in pods])]
+    active += [pod for pod in cluster.orphans() if _selects(rs, pod)]
+    return deletion_order(active)[max(0, len(active) - spec) :]
 
 
 def placed(cluster: Cluster) -> int:
@@ -214,6 +171,8 @@ def placed(cluster: Cluster) -> int:
 
 def potential(cluster: Cluster) -> int:
     """Count what may be there without a further write."""
+    if cluster.is_stateful:
+        return sum(_may_be(cluster, one) for one in cluster.deployments)
     free = cluster.orphans()
     sets = len(free)
     for rs in cluster.replica_sets.values():
@@ -224,8 +183,14 @@ def potential(cluster: Cluster) -> int:
     growing = 0
     for deployment in cluster.deployments:
         held = sum(rs.spec for rs in cluster.owned_by(deployment))
-        growing += max(0, *(_most(cluster, one) - held for one in _versions(cluster, deployment)))
+        growing += max(0, _most(cluster, deployment) - held)
     return sets + growing
+
+
+def _may_be(cluster: Cluster, owner: Deployment) -> int:
+    """Count what a StatefulSet may have; what finds no node takes no room."""
+    active = [pod for pod in cluster.members_of(owner) if pod.active]
+    return max(owner.replicas, len(active)) - sum(pod.unschedulable_since is not None for pod in active)
 
 
 def _most(cluster: Cluster, deployment: Deployment) -> int:
@@ -235,75 +200,70 @@ def _most(cluster: Cluster, deployment: Deployment) -> int:
 
 
 class Promises:
-    """Watches one story."""
+    """Judges each step from one state to the next."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.allowance = cluster.source.replicas + max(1, cluster.source.max_surge)
-        self.world_turns = 0
         self.excused = False
         """Splitter cannot know yet what the world has just done: its cache lags."""
         self.seen: NodeStatus | None = None
         """What splitter saw when it planned the writes of this reconcile."""
         self.seen_ceiling = 0
-        self._left: dict[tuple[int, int], NodeStatus] = {}
-        """What the last step has left, by the turn of the world and the second."""
-        self.most_placed = 0
-        self.least_available = 10**9
 
-    def look(self, view: Cluster | None = None) -> None:
-        """Remember what splitter sees as it plans a reconcile: all there is, unless its cache lags."""
-        self.seen, self.seen_ceiling = destined(view or self.cluster), self._ceiling()
+    def look(self) -> None:
+        """Remember what splitter sees as it plans a reconcile."""
+        self.seen, self.seen_ceiling = destined(self.cluster), self.ceiling()
 
     @contextmanager
     def world(self) -> Iterator[None]:
-        """Let the world do what it likes."""
+        """Let the world do what it likes, and allow what follows from it."""
         yield
-        self.happened()
+        self.allowance = max(self.ceiling(), potential(self.cluster))
 
-    def happened(self) -> None:
-        """Allow what follows from what the world has just done."""
-        self.world_turns += 1
-        self.allowance = max(self._ceiling(), potential(self.cluster))
-        self._note()
+    def settle(self) -> int:
+        """Return the allowance as the next step will find it, so that equal states look equal."""
+        return max(self.ceiling(), min(self.allowance, potential(self.cluster)))
 
     @contextmanager
     def step(self, who: str) -> Iterator[None]:
-        """Judge one step of splitter or of a controller."""
-        # Between two steps only the world and the clock change anything.
-        moment, replicas = (self.world_turns, self.cluster.now), self.cluster.source.replicas
-        before = self._left.get(moment) or destined(self.cluster)
+        """Judge one step of splitter or of a controller; a StatefulSet's was judged when it was written."""
+        if who == CONTROLLER and self.cluster.is_stateful:
+            yield
+            return
+        replicas, before = self.cluster.source.replicas, destined(self.cluster)
         if who != CONTROLLER and self.seen is not None:
             # What became ready after it looked is not its to know.
             before = NodeStatus(
                 min(before.available, self.seen.available), min(before.serving, self.seen.serving)
             )
-        bound, mistaken = floor(self.cluster), self._shown_and_cut()
+        bound, mistaken, most = floor(self.cluster), self._shown_and_cut(), potential(self.cluster)
+        is_saved = ANNOTATION_REPLICAS in self.cluster.source.annotations
         yield
         after = destined(self.cluster)
-        self._left = {moment: after}
         bound = min(bound, floor(self.cluster))
-        if self.cluster.source.replicas != replicas:
-            raise BrokenPromiseError(f"{who} wrote the source's replicas")
+        if self.cluster.source.replicas != replicas and not is_saved:
+            raise BrokenPromiseError(f"{who} wrote the source's replicas before N was saved")
+        if self.cluster.is_stateful:
+            self._compare("available", who, before.available, after.available, bound)
+            self._may_come(who, most)
+            return
         if not self.excused:
-            # The source's own controller knows of no notice, and may take what its user's strategy allows.
-            itself = who == CONTROLLER and self._runs_itself()
-            if itself:
-                bound = min(bound, replicas - self.cluster.source.max_unavailable - self._looking_ready())
-            if who == CONTROLLER:
-                bound -= mistaken
-            if not itself:
-                self._compare("available", who, before.available, after.available, bound)
-            # A roll takes what is ready and not available for nothing. Without splitter nothing is judged.
-            if not self.cluster.min_ready_s and not (itself and self._is_strange()):
-                self._compare("serving", who, before.serving, after.serving, bound)
+            self._judge(who, before, after, bound - (mistaken if who == CONTROLLER else 0))
         if who != CONTROLLER:  # a lost pod that was evicted meanwhile was to be replaced all the same
             self.allowance = max(self.allowance, min(self.seen_ceiling, potential(self.cluster)))
         self._check_surge(who)
-        self._note()
 
-    def _runs_itself(self) -> bool:
-        return bool(not self.cluster.source.paused or self.cluster.owned_by(self.cluster.source))
+    def _judge(self, who: str, before: NodeStatus, after: NodeStatus, bound: int) -> None:
+        # The source's own controller knows of no notice, and may take what its user's strategy allows.
+        source = self.cluster.source
+        itself = who == CONTROLLER and bool(not source.paused or self.cluster.owned_by(source))
+        if itself:
+            bound = min(bound, source.replicas - source.max_unavailable - self._looking_ready())
+        if not itself:
+            self._compare("available", who, before.available, after.available, bound)
+        if not (itself and self._is_strange()):  # without splitter nothing is judged
+            self._compare("serving", who, before.serving, after.serving, bound)
 
     def _is_strange(self) -> bool:
         """Whether splitter has written nothing yet, or nothing of what it wrote is left."""
@@ -334,18 +294,26 @@ class Promises:
         if after < before and after < bound:
             raise BrokenPromiseError(f"{who}: {what} {before} -> {after}, floor {bound} (promise 1)")
 
+    def _may_come(self, who: str, before: int) -> None:
+        most = potential(self.cluster)
+        if most > max(before, self.ceiling()):
+            raise BrokenPromiseError(f"{who}: {most} pods, at most {self.ceiling()} (promise 2)")
+
     def _check_surge(self, who: str) -> None:
         cluster = self.cluster
         own = any(rs.spec for rs in cluster.owned_by(cluster.source))
         if not cluster.source.paused or own or self.excused:
-            self.allowance = max(self._ceiling(), potential(cluster))
+            self.allowance = max(self.ceiling(), potential(cluster))
             return
-        self.allowance = max(self._ceiling(), min(self.allowance, potential(cluster)))
+        self.allowance = max(self.ceiling(), min(self.allowance, potential(cluster)))
         if placed(cluster) > self.allowance:
             raise BrokenPromiseError(f"{who}: {placed(cluster)} pods, at most {self.allowance} (promise 2)")
 
-    def _ceiling(self) -> int:
+    def ceiling(self) -> int:
+        """Return N + S, and what an emergency adds."""
         cluster, source = self.cluster, self.cluster.source
+        if cluster.is_stateful:
+            return cluster.wanted + 1 + (cluster.wanted if self._short() else 0)
         hurt = [pod for pod in cluster.pods.values() if pod.node and not self._sound(pod)]
         going = sum(1 for pod in hurt if pod.active)
         # One that is ending already was lost all the same, and may not have been answered yet.
@@ -367,16 +335,11 @@ class Promises:
         known = isinstance(rebalance, dict) and ("lost" in rebalance or "shortSince" in rebalance)
         return known or any(pod.unschedulable_since is not None for pod in self.cluster.pods.values())
 
-    def _note(self) -> None:
-        self.most_placed = max(self.most_placed, placed(self.cluster))
-        available = sum(self.cluster.available(pod) for pod in self.cluster.pods.values())
-        self.least_available = min(self.least_available, available)
-
 
 def check_action(cluster: Cluster, action: Action) -> None:
     """Refuse the writes that must never be tried."""
     match action:
-        case Scale(kind=HolderKind.DEPLOYMENT) if action.name == cluster.source.name:
+        case Scale() if action.name == cluster.source.name and not cluster.is_stateful:
             raise BrokenPromiseError("the source's replicas are the user's")
         case Scale() if action.replicas < action.was and action.resource_version is None:
             raise BrokenPromiseError(f"{action.name} is lowered without a precondition")
@@ -389,6 +352,16 @@ def check_action(cluster: Cluster, action: Action) -> None:
 def traces(cluster: Cluster) -> list[str]:
     """Name everything of splitter's that is still there (promise 4)."""
     collected = [f"twin {twin.name}" for twin in cluster.twins.values()]
+    collected += [
+        f"pod of {pod.owner}"
+        for pod in cluster.pods.values()
+        if pod.ordinal is not None and pod.pool and pod.active
+    ]
+    if cluster.is_stateful:
+        source, ours = cluster.source, {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS}
+        collected += [*(["Split"] if cluster.split else []), *sorted(ours & source.annotations.keys())]
+        ready = sum(map(cluster.serves, cluster.members_of(source)))
+        return collected + ([] if ready == source.replicas else [f"source {source.replicas}/{ready}"])
     collected += [f"parked {rs.name}" for rs in cluster.released()]
     collected += [f"label on {rs.name}" for rs in cluster.replica_sets.values() if LABEL_SPLIT in rs.labels]
     collected += [f"labels of {rs.name}" for rs in cluster.replica_sets.values() if APP not in rs.labels]
@@ -420,7 +393,9 @@ def stale(cluster: Cluster) -> list[str]:
 
 def unsettled(cluster: Cluster, on_demand: int) -> list[str]:
     """Name what keeps a split workload from being at rest with `on_demand` replicas there."""
-    wanted = {Pool.ON_DEMAND: on_demand, Pool.SPOT: cluster.source.replicas - on_demand}
+    wanted = {Pool.ON_DEMAND: on_demand, Pool.SPOT: cluster.wanted - on_demand}
+    if cluster.is_stateful:
+        return list(_unsettled_members(cluster, wanted))
     lines = stale(cluster)
     for pool, replicas in wanted.items():
         twin = cluster.twins.get(pool)
@@ -435,7 +410,22 @@ def unsettled(cluster: Cluster, on_demand: int) -> list[str]:
             lines.append(f"{twin.name} runs {twin.template}")
     lines += [f"parked {rs.name} holds {rs.spec}" for rs in cluster.released() if rs.spec]
     lines += [f"attached {rs.name}" for rs in cluster.owned_by(cluster.source)]
-    available = sum(cluster.available(pod) for pod in cluster.pods.values() if not pod.taken_out)
+    available = sum(cluster.available(pod) for pod in cluster.pods.values())
     if available != cluster.source.replicas:
         lines.append(f"{available} available")
     return lines
+
+
+def _unsettled_members(cluster: Cluster, wanted: Mapping[Pool, int]) -> Iterator[str]:
+    if cluster.source.replicas:
+        yield f"source at {cluster.source.replicas}"
+    for pool, replicas in wanted.items():
+        twin = cluster.twins.get(pool)
+        ready = sum(map(cluster.serves, cluster.members_of(twin))) if twin else 0
+        if twin is None or (twin.replicas, ready) != (replicas, replicas):
+            yield f"{pool}: {twin.replicas if twin else None}/{ready}, wanted {replicas}"
+        elif not twin.template.startswith(cluster.source.template):
+            yield f"{pool} runs {twin.template}"
+    shown = cluster.split.replicas if cluster.split is not None else None
+    if shown != cluster.wanted:
+        yield f"the Split shows {shown}"

@@ -5,59 +5,59 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from model import budgets
-from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
-from model.kubelets import UNREADY_AFTER_S
+from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split, StatefulSet
 from splitter.core.keyed import Edit
-from splitter.core.labels_annotations import kept_name
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, kept_name
+from splitter.core.labels_annotations.saved import parse_saved
 from splitter.core.model import (
     Attachment,
     NodeStatus,
     Observation,
     PodView,
     Pool,
-    RelatedObjects,
     ReplicaSetView,
     SourceView,
-    Trouble,
     TwinView,
 )
-from splitter.core.names import Key
-from splitter.core.reasons import Reason
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.split_status.view import SplitView
+from splitter.core.stateful import StatefulView
 from splitter.kube.orphans import as_counted
 
 KEY = Key("Deployment", "shop", "web")
+MEMBERS = Key(STATEFUL_SET, "shop", "db")
 
 
 def observe(cluster: Cluster) -> Observation:
     """Return everything that one reconcile may know."""
     source = cluster.source
+    shared = Observation(
+        unguardable="nobody may write budgets here",
+        key=MEMBERS if cluster.is_stateful else KEY,
+        now=cluster.instant(cluster.now),
+        source=None,
+        split=_split(cluster.split),
+        on_demand=_twin(cluster, cluster.twins.get(Pool.ON_DEMAND)),
+        spot=_twin(cluster, cluster.twins.get(Pool.SPOT)),
+        fit_spot=_fit(cluster) if Pool.SPOT in cluster.twins else 0,
+        namespace_annotations={},
+    )
+    if isinstance(source, StatefulSet):
+        own = (_itself(cluster, source),)
+        return replace(shared, source=_of_members(cluster, source), replica_sets=own)
     sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""}]
-    own = [rs for rs in sorted(sets, key=lambda rs: rs.name) if not (rs.deleting and rs.controlled)]
-    views = [_replica_set(cluster, rs, _attachment(rs)) for rs in own]
+    there = [rs for rs in sorted(sets, key=lambda rs: rs.name) if not (rs.deleting and rs.controlled)]
     on_demand = [node for node in cluster.nodes.values() if not node.spot]
     lost = sum(1 for node in on_demand if not node.ready)
-    spot = cluster.twins.get(Pool.SPOT)
-    return Observation(
-        budgets=budgets.views(cluster),
-        unguardable=_unguardable(cluster),
-        signal_ends_at=_budget_due(cluster),
-        key=KEY,
-        now=cluster.instant(cluster.now),
+    return replace(
+        shared,
         source=_source(source),
-        split=split_view(cluster.split),
-        replica_sets=tuple(views),
-        on_demand=_twin(cluster, cluster.twins.get(Pool.ON_DEMAND)),
-        spot=_twin(cluster, spot),
-        fit_spot=_fit(cluster) if spot else 0,
+        replica_sets=tuple(_replica_set(cluster, rs, _attachment(rs)) for rs in there),
         view_broken=len(on_demand) >= 3 and lost * 2 > len(on_demand),
-        namespace_annotations={},
         leaving=any(rs.deleting and rs.controlled for rs in cluster.replica_sets.values())
         or _dangles(cluster),
         going=tuple(_going(cluster)),
         orphans=tuple(_pod(cluster, pod) for pod in _orphans(cluster)),
-        related=RelatedObjects(rival=cluster.rival),
     )
 
 
@@ -84,18 +84,6 @@ def _orphans(cluster: Cluster) -> list[Pod]:
         if pod.label is not None
         or (kept_name("web", pod.hash) in kept and pod.name.startswith(f"web-{pod.hash}-"))
     ]
-
-
-def _unguardable(cluster: Cluster) -> str:
-    until = cluster.budgets_refused_until
-    if until is None:
-        return "nobody may write budgets here"
-    return "budgets are refused for a while" if cluster.now < until else ""
-
-
-def _budget_due(cluster: Cluster) -> datetime | None:
-    until = cluster.budgets_refused_until
-    return cluster.instant(until) if until is not None and cluster.now < until else None
 
 
 def _attachment(rs: ReplicaSet) -> Attachment:
@@ -140,8 +128,7 @@ def _source(source: Deployment) -> SourceView:
     )
 
 
-def split_view(split: Split | None) -> SplitView | None:
-    """Return what is seen of the Split; of a StatefulSet's too."""
+def _split(split: Split | None) -> SplitView | None:
     if split is None:
         return None
     return SplitView(
@@ -156,7 +143,7 @@ def split_view(split: Split | None) -> SplitView | None:
 def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
     if twin is None or twin.pool is None:
         return None
-    return TwinView(
+    view = TwinView(
         pool=twin.pool,
         name=twin.name,
         uid=twin.uid,
@@ -171,24 +158,14 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         available_replicas=twin.status_available,
         updated_replicas=twin.status_updated,
         observed=twin.observed_generation >= twin.generation,
-        stalled=twin.stalled,
         max_surge=twin.max_surge,
         max_unavailable=twin.max_unavailable,
         edits=(Edit(("template",), twin.template, cluster.instant(twin.edited_at)),) if twin.edited else (),
-        excluded=_excluded(cluster, twin.pool),
         replica_sets=tuple(
             _replica_set(cluster, rs, Attachment.ATTACHED) for rs in cluster.owned_by(twin) if not rs.deleting
         ),
     )
-
-
-def _excluded(cluster: Cluster, pool: Pool) -> Trouble | None:
-    sound = [node for node in cluster.nodes.values() if node.spot and node.ready and not node.doomed]
-    if pool is not Pool.SPOT or not cluster.spot_taint or not sound:
-        return None
-    nodes = f"{len(sound)} of {len(sound)} healthy spot nodes"
-    detail = f"{nodes} have a taint that it does not tolerate: {cluster.spot_taint}"
-    return Trouble(Reason.TAINT_NOT_TOLERATED, detail)
+    return _with_members(cluster, twin, view) if isinstance(twin, StatefulSet) else view
 
 
 def _pod_hash(template: str) -> str:
@@ -219,7 +196,6 @@ def _as_written(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> Rep
         attachment=attachment,
         orphaned=attachment is Attachment.PARKED and not rs.owner,
         marked=rs.marked,
-        refusal=rs.refusal,
         pods=tuple(_pod(cluster, pod) for pod in cluster.pods_of(rs)),
     )
 
@@ -235,19 +211,12 @@ def _node_status(cluster: Cluster, pod: Pod) -> NodeStatus:
     return NodeStatus.DOOMED if node.doomed else NodeStatus.SOUND
 
 
-def _unready_since(cluster: Cluster, pod: Pod) -> datetime | None:
-    """Return when a pod that is not ready was bound, or its node fell silent."""
-    if pod.ready_since is not None or pod.ready_due is None:
-        return None
-    node, bound = cluster.nodes.get(pod.node or ""), pod.ready_due - cluster.start_s
-    silent = (
-        node.unready_since + UNREADY_AFTER_S if node is not None and node.unready_since is not None else 0
-    )
-    return cluster.instant(max(bound, silent, pod.unready_since or 0))
-
-
 def _pod(cluster: Cluster, pod: Pod) -> PodView:
     ever = cluster.seen_nodes.get(pod.node or "")
+
+    def at(when: int | None) -> datetime | None:
+        return cluster.instant(when) if when is not None else None
+
     return PodView(
         name=pod.name,
         uid=pod.uid,
@@ -255,21 +224,114 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         node=pod.node,
         node_uid=ever.uid if ever else None,
         on_spot=ever is not None and ever.spot,
-        cordoned=ever is not None and ever.cordoned,
         vanished=pod.node is not None and pod.node not in cluster.nodes and ever is not None,
-        ready_since=cluster.instant(pod.ready_since) if pod.ready_since is not None else None,
-        unready_since=_unready_since(cluster, pod),
-        trouble=pod.trouble,
-        created=cluster.instant(pod.created),
-        terminating=pod.terminating_until is not None,
-        finished=pod.finished,
-        notice_s=cluster.notice_s,
-        unschedulable_since=(
-            cluster.instant(pod.unschedulable_since) if pod.unschedulable_since is not None else None
-        ),
+        ready_since=at(pod.ready_since),
+        created=at(pod.created),
+        terminating=not pod.active,
+        unschedulable_since=at(pod.unschedulable_since),
         born=pod.label,
+        ordinal=pod.ordinal,
         revision=pod.hash,
         deletion_cost=pod.cost,
         cost_before=pod.cost_before,
-        cost_at=cluster.instant(pod.cost_at) if pod.cost_at is not None else None,
+    )
+
+
+# Of a StatefulSet.
+
+
+def _of_members(cluster: Cluster, source: StatefulSet) -> SourceView:
+    saved = parse_saved(source.annotations.get(ANNOTATION_REPLICAS))
+    return replace(
+        _source(source),
+        key=MEMBERS,
+        replicas=saved.replicas if saved else source.replicas,
+        pod_hash="",
+        annotations={**source.annotations, "splitter.io/mode": "twins"},
+        rollout_complete=source.observed_generation >= source.generation,
+        stateful=StatefulView(
+            spec_replicas=source.replicas,
+            status_replicas=source.status_replicas,
+            available_replicas=source.status_available,
+            created=cluster.instant(0),
+            saved=saved.replicas if saved else None,
+            left=saved.left if saved else 0,
+            writer=source.writer,
+            partition=source.partition,
+            service="db",
+        ),
+    )
+
+
+def _members(cluster: Cluster, owner: StatefulSet) -> tuple[PodView, ...]:
+    """Return the pods of a StatefulSet; one that is bound and not ready has not been since it was made."""
+    views = [_pod(cluster, pod) for pod in cluster.members_of(owner)]
+    return tuple(
+        replace(view, unready_since=view.created) if view.node and view.ready_since is None else view
+        for view in views
+    )
+
+
+def _itself(cluster: Cluster, source: StatefulSet) -> ReplicaSetView:
+    pods = _members(cluster, source)
+    counted = sum(pod.counts for pod in pods)
+    seen = source.observed_generation >= source.generation
+    rolls = any(
+        pod.active and pod.template != source.template and (pod.ordinal or 0) >= source.partition
+        for pod in cluster.members_of(source)
+    )
+    return ReplicaSetView(
+        name=source.name,
+        uid=source.uid,
+        resource_version=str(source.version),
+        template_hash=source.template,
+        spec_replicas=source.replicas,
+        status_replicas=counted if seen else max(counted, source.status_replicas),
+        available_replicas=source.status_available,
+        created=cluster.instant(0),
+        attachment=Attachment.PARKED,
+        first_ordinal=source.first,
+        rolls=not seen or rolls,
+        pods=pods,
+    )
+
+
+def _with_members(cluster: Cluster, twin: StatefulSet, view: TwinView) -> TwinView:
+    """Show its revisions as ReplicaSets."""
+    templates = {pod.uid: pod.template for pod in cluster.members_of(twin)}
+    old: dict[str, list[PodView]] = {}
+    new: list[PodView] = []
+    for pod in _members(cluster, twin):
+        held_back = (pod.ordinal or 0) - twin.first < twin.partition
+        is_new = view.observed and (held_back or templates[pod.uid] == twin.template)
+        (new if is_new else old.setdefault(f"revision-{templates[pod.uid]}", [])).append(pod)
+    older = [
+        _revision(cluster, twin, name, sum(pod.counts for pod in pods), pods) for name, pods in old.items()
+    ]
+    left = max(0, twin.replicas - sum(rs.spec_replicas for rs in older))
+    sets = (_revision(cluster, twin, twin.template, left, new), *older)
+    counted = sum(rs.status_replicas for rs in sets)
+    return replace(
+        view,
+        status_replicas=counted if view.observed else max(counted, twin.status_replicas),
+        updated_replicas=sets[0].status_replicas,
+        first_ordinal=twin.first,
+        partition=twin.partition,
+        replica_sets=sets,
+    )
+
+
+def _revision(
+    cluster: Cluster, twin: StatefulSet, template: str, spec: int, pods: list[PodView]
+) -> ReplicaSetView:
+    return ReplicaSetView(
+        name=template,
+        uid=f"{twin.uid}/{template}",
+        resource_version=str(twin.version),
+        template_hash=template,
+        spec_replicas=spec,
+        status_replicas=sum(pod.counts for pod in pods),
+        available_replicas=sum(pod.counts and pod.ready_since is not None for pod in pods),
+        created=cluster.instant(0),
+        pods=tuple(pods),
     )

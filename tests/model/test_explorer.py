@@ -10,6 +10,7 @@ import os
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from splitter.core import actions as do
 from splitter.core import planner
 from splitter.core.deployment import adoption
 from splitter.core.handover import Step
+from splitter.core.twins import replica_moves
 from splitter.kube import payloads
 
 pytestmark = pytest.mark.slow
@@ -36,6 +38,29 @@ COMPLETE = (
     Config(replicas=2, surge=0, unavailable=1, start="split", faults=("scaled", *LABELS)),
     Config(replicas=2, surge=1, start="split", faults=("gone",), whole_reconciles=True),
     Config(replicas=1, surge=1, start="given-back", faults=LABELS),
+)
+# Of a StatefulSet. Its pods end when they like: another one with the name has to wait for that.
+QUORUM_HANDS = ("scaled", "split-scaled", "image", "twin-deleted")
+QUORUM_LABELS = (*LABELS, "n-removed")
+
+
+def members(replicas: int, *, ordered: bool = False, **asked: Any) -> Config:  # noqa: ANN401 - as `Config`
+    """Return an exploration of a StatefulSet."""
+    return Config(replicas, ordered=ordered, lingering=True, **asked)
+
+
+COMPLETE_MEMBERS = (
+    members(1, faults=("unlabelled",), crashes=1),
+    members(1, ordered=True, start="split", faults=("replaced",)),
+    members(2, crashes=1),
+    members(2, ordered=True, crashes=1),
+    members(1, start="given-back", faults=("labelled", "split-deleted", "unmarked"), crashes=1),
+)
+BOUNDED_MEMBERS = (
+    members(1, ordered=True, start="split", faults=(*QUORUM_HANDS, *QUORUM_LABELS)),
+    members(3, start="split", faults=(*QUORUM_HANDS, *QUORUM_LABELS), crashes=1),
+    members(3, ordered=True, faults=(*QUORUM_HANDS, *QUORUM_LABELS), crashes=1),
+    members(2, start="given-back", faults=(*QUORUM_HANDS, "labelled"), crashes=1),
 )
 BOUNDED = (
     Config(replicas=3, surge=1, unavailable=1, faults=(*HANDS, *LABELS, *NODES), crashes=1),
@@ -56,7 +81,7 @@ def explored(config: Config, states_max: int = 10**9, seconds_max: float = 1e9) 
     return ran
 
 
-@pytest.mark.parametrize("config", COMPLETE, ids=str)
+@pytest.mark.parametrize("config", [*COMPLETE, *COMPLETE_MEMBERS], ids=str)
 def test_nothing_breaks_in_any_order(config: Config) -> None:
     """Explored to the end: each step keeps the promises, and rest is always within reach."""
     result = explored(config)
@@ -65,7 +90,7 @@ def test_nothing_breaks_in_any_order(config: Config) -> None:
     assert result.steady
 
 
-@pytest.mark.parametrize("config", BOUNDED, ids=str)
+@pytest.mark.parametrize("config", [*BOUNDED, *BOUNDED_MEMBERS], ids=str)
 def test_nothing_breaks_nearby(config: Config) -> None:
     """Explored as far as the bound allows: the promises hold, and whatever is left alone comes to rest."""
     result = explored(config, BOUNDED_STATES)
@@ -92,6 +117,16 @@ class TestTheExplorerItself:
         monkeypatch.setitem(PLANNED, Step.ADOPT_PODS, PLANNED[Step.WAIT_CONTROLLER])
         result = explored(Config(replicas=2, surge=1))
         assert any("no rest" in violation for violation in result.violations)
+
+    def test_finds_a_floor_of_members_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Breaking before making is seen, with the way to it."""
+        monkeypatch.setattr(replica_moves, "floor_of", lambda replicas, *_: max(0, replicas - 1))
+        assert any("promise 1" in violation for violation in explored(members(2)).violations)
+
+    def test_finds_a_standstill_of_members(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A state that nothing leads home from is seen."""
+        monkeypatch.setitem(PLANNED, Step.SAVE, PLANNED[Step.WAIT_CONTROLLER])
+        assert any("no rest" in violation for violation in explored(members(1)).violations)
 
 
 def full() -> list[Config]:

@@ -20,10 +20,10 @@ from hypothesis.stateful import (
 
 from model.explore import Explorer, next_world, starts
 from model.moves import TIME_MOVES, Move, moves
-from model.promises import BrokenPromiseError
 from model.world import Config, World
 from splitter.core import actions as do
 from splitter.core.deployment import adoption
+from stories.reported import BrokenPromiseError
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from model.cluster import Cluster, Deployment, Pod, ReplicaSet, Split
-from model.controllers import sync_deployment, sync_replica_set
-from model.informers import Informers
-from model.promises import CONTROLLER, BrokenPromiseError, Promises, destined
+from model.controllers import sync_deployment
+from model.promises import CONTROLLER, Promises, destined
 from splitter.core.model import Pool
+from stories.reported import BrokenPromiseError
 
 TWIN = Deployment("web-on-demand", "uid-od", Pool.ON_DEMAND, "v2", 2, 0, 1, 1, observed_generation=1)
 
@@ -35,7 +35,7 @@ def has(cluster: Cluster, pool: Pool, template: str, pods: int, spec: int, *, re
     for number in range(pods):
         name = f"{rs.name}-{number}"
         node = "spot" if pool is Pool.SPOT else "od"
-        pod = Pod(name, name, rs.uid, pool, template, 0, node, 0 if ready else None, 0, label=pool)
+        pod = Pod(name, name, rs.uid, pool, template, 0, node, 0 if ready else None, label=pool)
         cluster.pods[name] = pod
     return rs
 
@@ -71,76 +71,6 @@ def test_a_roll_takes_no_more_than_that(cluster: Cluster) -> None:
     has(cluster, Pool.ON_DEMAND, "v2", 0, 0, ready=True)
     older.status_replicas, older.status_available = 2, 2
     assert destined(cluster).available == 1
-
-
-@pytest.fixture
-def late(cluster: Cluster) -> Cluster:
-    """Return a source of 4 whose on-demand twin has 4 ready pods, and a controller that sees late."""
-    cluster.source.replicas = cluster.twins[Pool.ON_DEMAND].replicas = 4
-    has(cluster, Pool.ON_DEMAND, "v2", 4, 4, ready=True)
-    cluster.born = 4
-    cluster.informers = Informers(cluster)
-    for tells in cluster.informers.watches():
-        tells()
-    return cluster
-
-
-def seen(cluster: Cluster) -> None:
-    """Let all watches tell what is new."""
-    assert cluster.informers is not None
-    for tells in cluster.informers.watches():
-        tells()
-
-
-def test_what_a_user_has_scaled_is_not_saved_by_a_raise(late: Cluster) -> None:
-    """The controller carries out the user's lowering after splitter has raised again: two go for the user."""
-    twin, promises = late.twins[Pool.ON_DEMAND], Promises(late)
-    with promises.world():
-        late.change_spec(twin, replicas=2)
-    seen(late)
-    with promises.step("splitter raises"):
-        late.change_spec(twin, replicas=4)
-    assert destined(late).available == 2
-    with promises.step(CONTROLLER):
-        assert sync_deployment(late, twin)
-    assert [rs.spec for rs in late.replica_sets.values()] == [2]
-
-
-def test_nor_is_a_lowering_of_splitters(late: Cluster) -> None:
-    """It is judged as it is written, however late the controller sees it, and not made good by a raise."""
-    twin, promises = late.twins[Pool.ON_DEMAND], Promises(late)
-    with (
-        pytest.raises(BrokenPromiseError, match="splitter lowers: available 4 -> 2"),
-        promises.step("splitter lowers"),
-    ):
-        late.change_spec(twin, replicas=2)
-
-
-def test_what_a_user_has_raised_is_made_after_a_lowering(late: Cluster) -> None:
-    """The controller makes nine before it sees that splitter has taken five of them back."""
-    twin, promises = late.twins[Pool.ON_DEMAND], Promises(late)
-    with promises.world():
-        late.change_spec(twin, replicas=9)
-    seen(late)
-    with promises.step("splitter lowers"):
-        late.change_spec(twin, replicas=4)
-    with promises.step(CONTROLLER):
-        assert sync_deployment(late, twin)
-    with promises.step(CONTROLLER):
-        assert sync_replica_set(late, next(iter(late.replica_sets.values())))
-    assert len(late.pods) == 9
-
-
-def test_nobody_knows_which_pod_goes_that_was_seen_late(late: Cluster) -> None:
-    """Two of four are seen not ready, and the one that is so truly may be the one that stays."""
-    pods = list(late.pods.values())
-    pods[0].ready_since, pods[1].ready_since = None, None
-    seen(late)
-    pods[0].ready_since = late.now
-    next(iter(late.replica_sets.values())).spec = 3
-    assert destined(late).available == 2
-    seen(late)
-    assert destined(late).available == 3
 
 
 def test_a_twin_with_the_template_of_the_source_makes_another_replica_set(cluster: Cluster) -> None:

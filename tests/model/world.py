@@ -6,13 +6,13 @@ everything that was young is older than the grace, or than everything.
 """
 
 import marshal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, cast
 
-from model.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet, copied
+from model.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet, StatefulSet, copied
 from model.promises import NodeStatus
 from splitter.core.actions import (
     Action,
@@ -27,6 +27,7 @@ from splitter.core.actions import (
     PauseTwin,
     Reattach,
     RestoreTemplate,
+    SaveReplicas,
     Scale,
     SetDeletionCost,
     SetPaused,
@@ -38,6 +39,7 @@ from splitter.core.model import Observation
 from splitter.core.plan import Plan, PolicyInForce
 
 POLICY = Policy(on_demand_base=1, spot_percent=100)
+MAJORITY = Policy(on_demand_base="majority")
 NOW = 100_000
 GRACE_S = 200  # longer than grace, settle, burst, step, release; shorter than a soak and ten minutes
 FOREVER_S = 20_000  # longer than everything that splitter waits for
@@ -56,6 +58,8 @@ class Config:
     faults: tuple[str, ...] = ()
     faults_max: int = 1
     crashes: int = 0
+    ordered: bool | None = None
+    """Whether a StatefulSet is OrderedReady; None: it is a Deployment."""
     start: str = "labelled"
     """`labelled`: just now; `split`: on-boarded long ago; `given-back`: as that, and unlabelled just now."""
     late: bool = False
@@ -82,6 +86,8 @@ class Config:
             if given
         )
         size = f"N{self.replicas} S{self.surge} U{self.unavailable}"
+        if self.ordered is not None:
+            size = f"N{self.replicas} {'OrderedReady' if self.ordered else 'Parallel'}"
         return f"{size} {self.start}: {self.faults_max} of {what}{extra}"
 
 
@@ -116,8 +122,8 @@ class World:
 
 def fresh(config: Config) -> World:
     """Return an unlabelled workload that has run for long, with nodes of both kinds."""
-    cluster = Cluster(config.replicas, config.surge, config.unavailable)
-    cluster.now, cluster.born, cluster.start_s, cluster.stop_s = NOW, 1_000, 0, 0
+    cluster = Cluster(config.replicas, config.surge, config.unavailable, ordered=config.ordered)
+    cluster.now, cluster.born = NOW, 1_000
     cluster.stalls_as_kubernetes = False  # it would stop a life that splitter has no part in
     for name, spot in (("od-a", False), ("spot-a", True), ("spot-b", True)):
         cluster.add_node(name, spot=spot, slots=40)
@@ -153,7 +159,7 @@ def _ends_at_once(cluster: Cluster, pod: Pod, config: Config) -> bool:
 
 def _kept(status: Status) -> Status:
     """Return of a status what a later reconcile reads."""
-    names = ("state", "conflict", "writeConflicts", "rebalance", "policyAnnotations")
+    names = ("state", "conflict", "conflictingWriter", "writeConflicts", "rebalance", "policyAnnotations")
     return {name: status[name] for name in names if name in status}
 
 
@@ -169,6 +175,7 @@ def pod_form(pod: Pod) -> tuple[object, ...]:
         pod.node or "",
         -1 if pod.ready_since is None else NOW - pod.ready_since,
         NOW - pod.created,
+        pod.ordinal,
         pod.active,
         -1 if pod.unschedulable_since is None else NOW - pod.unschedulable_since,
         pod.label.value if pod.label is not None else "",
@@ -189,12 +196,9 @@ def _rename_pods(world: World) -> None:
     names: dict[str, str] = {}
     renamed: dict[str, Pod] = {}
     for number, pod in enumerate(pods):
-        name = f"{pod.owner[4:] or 'free'}-p{number:02}"
+        name = pod.name if pod.ordinal is not None else f"{pod.owner[4:] or 'free'}-p{number:02}"
         names[pod.name] = name
-        pod.name, pod.uid, pod.ready_due = name, f"uid-{name}", None
-        pod.cost_at = None  # the clock stands still, and controllers see everything at once
-        if not pod.active:
-            pod.terminating_until = NOW
+        pod.name, pod.uid = name, f"uid-{name}"
         renamed[name] = pod
     cluster.pods = renamed
     if any(isinstance(action, _ON_PODS) for action in world.pending):
@@ -229,11 +233,11 @@ def key(world: World) -> bytes:
         [(pool.value, _deployment(twin)) for pool, twin in sorted(cluster.twins.items())],
         [_replica_set(rs, owners) for rs in order],
         # Pods are sorted by their owner's uid, so by its birth, and then by what they are.
-        [(ranks.get(pod.owner, 99), *pod_form(pod)[1:]) for pod in cluster.pods.values()],
+        [(_rank(pod, ranks), *pod_form(pod)[1:]) for pod in cluster.pods.values()],
         _nodes(cluster.nodes),
         _nodes(world.nodes_seen) if world.nodes_seen is not None else "",
         sorted(cluster.seen_nodes),
-        (split.takes_over, _json(split.status)) if split is not None else "",
+        (split.takes_over, split.replicas, _json(split.status)) if split is not None else "",
         [_action(world, action, ranks) for action in world.pending],
         "" if world.report is None else _json(world.report),
         split is not None and world.last is not None and _same_split(world),
@@ -247,6 +251,10 @@ def key(world: World) -> bytes:
         -1 if world.quota is None else world.quota,
     )
     return blake2b(marshal.dumps(form, 2), digest_size=12).digest()
+
+
+def _rank(pod: Pod, ranks: Mapping[str, int]) -> int | str:
+    return ranks.get(pod.owner, 99) if pod.ordinal is None else pod.owner
 
 
 def _same_split(world: World) -> bool:
@@ -270,6 +278,7 @@ def _deployment(one: Deployment) -> tuple[object, ...]:
         one.status_replicas,
         one.status_updated,
         one.status_available,
+        (one.partition, one.old_template, one.writer) if isinstance(one, StatefulSet) else (),
     )
 
 
@@ -317,9 +326,12 @@ def _action(  # noqa: C901, PLR0911 - one line a write
     match action:
         case SetPaused():
             return (kind, action.paused, is_fresh(action.resource_version, cluster.source))
+        case SaveReplicas():
+            return (kind, action.replicas, action.left, is_fresh(action.resource_version, cluster.source))
         case Scale():
             rs = sets.get(action.name)
-            version = is_fresh(action.resource_version, rs or twins.get(action.name))
+            there = cluster.source if action.name == cluster.source.name else twins.get(action.name)
+            version = is_fresh(action.resource_version, rs or there)
             return (kind, ranks[rs.uid] if rs else action.name, action.was, action.replicas, version)
         case Park() | Reattach() | DeleteReplicaSet() | OrphanPods():
             rs = sets.get(action.name)
@@ -330,7 +342,7 @@ def _action(  # noqa: C901, PLR0911 - one line a write
         case ApplyTwin():
             there = cluster.twins.get(action.pool)
             version = is_fresh(action.resource_version, there)
-            numbers = (action.replicas, action.max_surge, action.max_unavailable)
+            numbers = (action.replicas, action.max_surge, action.max_unavailable, action.partition)
             return (kind, action.pool.value, action.hash, *numbers, version, action.resource_version is None)
         case RestoreTemplate():
             rs = sets.get(action.replica_set)
@@ -371,9 +383,6 @@ def pass_time(world: World, seconds: int) -> None:
             pod.ready_since = older(pod.ready_since)
         if pod.unschedulable_since is not None:
             pod.unschedulable_since = older(pod.unschedulable_since)
-    for node in cluster.nodes.values():
-        if node.unready_since is not None:
-            node.unready_since = older(node.unready_since)
     for twin in cluster.twins.values():
         if twin.edited:
             twin.edited_at = older(twin.edited_at)

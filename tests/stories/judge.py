@@ -38,7 +38,7 @@ class Judge:
         self._excused_until_s = self._unseen_until_s = 0.0
         self.guarded = False  # nothing but a drain has happened since it was at rest
         self._allowed = 0
-        self._before, self._promised_before = (0, 0), 0
+        self._before, self._bound_before = (0, 0), 0
         self._past: deque[str] = deque(maxlen=_REMEMBERED)
         scene.objects.follow(PODS, self._pod_changed)
 
@@ -66,7 +66,7 @@ class Judge:
         """Count what goes on without the write that comes now."""
         if self.scene.ref.kind == DEPLOYMENTS:
             self._before = self._left(lambda pod: self._is_seen(ready_since(pod)))
-            self._promised_before = self._promised
+            self._bound_before = self._bound
 
     def written(self, written: Written, at_s: float) -> None:
         """Judge a write of splitter's by itself (promise 1, and N is the user's)."""
@@ -79,10 +79,10 @@ class Judge:
                 self.break_(at_s, f"the source's replicas are the user's: {was} -> {replicas}")
             if replicas < was and not written.is_bound:
                 self.break_(at_s, f"{name} is lowered {was} -> {replicas} without a precondition")
-        promised = min(self._promised_before, self._promised)
+        bound = min(self._bound_before, self._bound)
         for what, before, kept in zip(("available", "serving"), self._before, self._left(), strict=True):
-            if kept < before and kept < promised and (what == "available" or not self._min_ready):
-                text = f"{name} is written: {what} {before} -> {kept}, {promised} promised (promise 1)"
+            if kept < before and kept < bound and (what == "available" or not self._min_ready):
+                text = f"{name} is written: {what} {before} -> {kept}, {bound} promised (promise 1)"
                 self.break_(at_s, text)
 
     def _left(self, seen: Callable[[Raw], bool] = lambda _: True) -> tuple[int, int]:
@@ -99,7 +99,7 @@ class Judge:
         return "minReadySeconds" in self.scene.source["spec"]
 
     @property
-    def _promised(self) -> int:
+    def _bound(self) -> int:
         """Return how many are promised: N, or what the user's own strategy allows where a roll uses it."""
         scene, source = self.scene, self.scene.source
         surge, unavailable = strategy(source)
@@ -116,7 +116,7 @@ class Judge:
         if scene.ref.kind != DEPLOYMENTS:
             return 0
         ill = sum(pod["metadata"]["uid"] in {*machines.ill, *machines.crashing} for pod in scene.pods())
-        return max(0, self._promised - ill)
+        return max(0, self._bound - ill)
 
     @property
     def ceiling(self) -> int | None:

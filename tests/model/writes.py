@@ -1,19 +1,17 @@
-"""Splitter inside the story: the real planner, its writes one by one, and the status it persists.
-
-What the reconciler and kube.apply do, without their network: observe, plan, write in order until a
-precondition fails, then the Split's status. A crash forgets what is not written yet.
-"""
+"""The writes of splitter in the explored world, each as `kube.apply` sends it, and the twins it renders."""
 
 import json
-from collections import deque
-from dataclasses import replace
-from math import ceil
-from typing import TYPE_CHECKING, Protocol
 
-from model import budgets
-from model.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
-from model.promises import check_reported
-from model.sight import observe
+from model.cluster import (
+    APP,
+    TEMPLATE_HASH,
+    Cluster,
+    Deployment,
+    LostRaceError,
+    ReplicaSet,
+    Split,
+    StatefulSet,
+)
 from splitter.core.actions import (
     Action,
     AdoptionAction,
@@ -56,31 +54,13 @@ from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
+    SPOT_ORDINALS,
 )
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import Note, Observation, Pool, Rendered, seconds_between
-from splitter.core.plan import Plan, PolicyInForce, Rules, lets_go, remembered
-from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason
-from splitter.core.split_status import SplitStatus
+from splitter.core.model import Observation, Pool, Rendered
 from splitter.kube import payloads
 from splitter.kube.client import Json
-from splitter.report.status import build
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-RETRY_S = 5
-BARE = Note(Reason.WRITE_DENIED, "no pods without an owner here", warning=True)
-RESYNC_S = 300  # each workload is looked at again so often, as by the settings
-
-
-def look_again_s(planned: Plan) -> int:
-    """Return the whole seconds until splitter looks again although nothing happens; at least one."""
-    again_s = RESYNC_S if planned.requeue_after_s is None else planned.requeue_after_s
-    return max(1, ceil(min(RESYNC_S, again_s)))
 
 
 def render(observed: Observation, policy: Policy) -> dict[Pool, Rendered]:
@@ -91,109 +71,16 @@ def render(observed: Observation, policy: Policy) -> dict[Pool, Rendered]:
     return {pool: Rendered(json.dumps({"template": word}), word, word) for pool, word in words.items()}
 
 
-class Judge(Protocol):
-    """Looks at each write before it is done."""
-
-    def __call__(self, action: Action, /) -> None:
-        """Raise what must never happen."""
-
-
-def _nobody(_: Action, /) -> None:
-    pass
-
-
-class Splitter:
-    """One process of splitter; `cache` is what it sees, the cluster itself unless the story makes it lag."""
-
-    def __init__(self, cluster: Cluster, rules: Rules) -> None:
-        self.cluster = cluster
-        self.rules = rules
-        self.cache = cluster
-        self.pending: deque[Action] = deque()
-        self.wake_at: int | None = None
-        self.last: tuple[Observation, Plan, PolicyInForce] | None = None
-        self.lost_races = 0
-        self.judge: Judge = _nobody
-        self.refused_until = 0
-        """Until then the API server takes no writes. (A status is kept in mind until it is written.)"""
-        self.clock_off_s = 0
-        """Its clock is wrong by so much; the API server's and the kubelets' are right."""
-        self.loses_answer: Callable[[], bool] = lambda: False
-        """Whether the answer to a write that was done does not come."""
-        self.keeps_owners: Callable[[], bool] = lambda: False
-        """Whether a policy refuses, in a rehearsal, that pods are let go."""
-        self._refused: tuple[Note, datetime] | None = None
-
-    def crash(self) -> None:
-        """Forget everything that is not written."""
-        self.pending.clear()
-        self.last = None
-        self._refused = None
-
-    def begin(self) -> Plan:
-        """Observe and plan; the writes come with `write_next`."""
-        observed = observe(self.cache)
-        observed = replace(observed, now=self.cluster.instant(self.cluster.now + self.clock_off_s))
-        if self._refused and seconds_between(self._refused[1], observed.now) < self.rules.look_again_s:
-            observed = replace(observed, letting_go_refused=self._refused[0])
-        in_force = policy_in_force(observed, self.rules.defaults)
-        planned = plan(observed, in_force, render(observed, in_force.policy), self.rules)
-        if lets_go(planned, observed):
-            self._refused = (BARE, observed.now) if self.keeps_owners() else None
-            if self._refused:
-                observed = replace(observed, letting_go_refused=BARE)
-                planned = plan(observed, in_force, render(observed, in_force.policy), self.rules)
-        check_reported(observed, planned)
-        self.pending = deque(planned.actions)
-        self.last = (observed, planned, in_force)
-        self.wake_at = (
-            self.cluster.now + max(1, round(planned.requeue_after_s)) if planned.requeue_after_s else None
-        )
-        if not self.pending:
-            self._report()
-        return planned
-
-    def write_next(self) -> bool:
-        """Do the next write of the reconcile; False when it lost a race and the rest was dropped."""
-        action = self.pending.popleft()
-        self.judge(action)
-        if self.cluster.now < self.refused_until:
-            self.pending.clear()
-            self._remember(Reason.WRITE_DENIED.value)
-            self.wake_at = min(self.refused_until, self.cluster.now + RETRY_S)
-            return False
-        try:
-            _write(self.cluster, action, self.last[0] if self.last else None)
-        except LostRaceError:
-            self.pending.clear()
-            self.lost_races += 1
-            self._remember()
-            return False
-        if self.loses_answer():
-            self.pending.clear()
-            self._remember()
-            return False
-        if not self.pending:
-            self._report()
-        return True
-
-    def _report(self) -> None:
-        if self.last is not None:
-            observed, result, in_force = self.last
-            self._show(observed, build(observed, result, in_force, written=True))
-
-    def _remember(self, reason: str = "") -> None:
-        if self.last is not None:
-            observed, result, _ = self.last
-            status = remembered(result, observed)
-            self._show(observed, replace(status, reason=reason) if reason else status)
-
-    def _show(self, observed: Observation, status: SplitStatus) -> None:
-        split = self.cluster.split
-        seen = observed.split
-        if split is None or seen is None or split.uid != seen.uid or status is seen.status:
-            return  # gone, or nothing new
-        split.status = status.to_json()
+def write(cluster: Cluster, action: Action, observed: Observation) -> None:
+    """Do one write. Raises LostRaceError where its precondition does not hold."""
+    source = cluster.source
+    ours = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & source.annotations.keys()
+    on_source = isinstance(action, SetOwnershipMark | SaveReplicas | ReleaseSource) or (
+        isinstance(action, Scale) and action.name == source.name
+    )
+    if cluster.is_stateful and on_source and not ours and LABEL_SPLIT not in source.labels:
+        raise LostRaceError("the policy on splitter's account refuses it; for ever, and there is no rest")
+    _write(cluster, action, observed)
 
 
 def _expect(condition: bool, message: str) -> None:
@@ -201,7 +88,7 @@ def _expect(condition: bool, message: str) -> None:
         raise LostRaceError(message)
 
 
-def _write(cluster: Cluster, action: Action, observed: Observation | None) -> None:  # noqa: C901, PLR0912, PLR0915 - one case a write
+def _write(cluster: Cluster, action: Action, observed: Observation) -> None:  # noqa: C901, PLR0912, PLR0915 - one case a write
     source = cluster.source
     match action:
         case EnsureSplit():
@@ -209,7 +96,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
                 cluster.split = Split(cluster.name("uid-split"), source.uid, action.takes_over)
             cluster.split.owner, cluster.split.takes_over = source.uid, action.takes_over
         case DeleteSplit():
-            if observed and observed.split and cluster.split and cluster.split.uid == observed.split.uid:
+            if observed.split and cluster.split and cluster.split.uid == observed.split.uid:
                 cluster.split = None
         case SetOwnershipMark():
             if action.value is None:
@@ -217,11 +104,6 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             else:
                 source.annotations[ANNOTATION_TAKEN_OVER] = action.value
             source.version = cluster.version()
-        case SetBudget():
-            if not budgets.write(cluster, action):  # stops nothing else
-                cluster.budgets_refused_until = max(
-                    cluster.budgets_refused_until or 0, cluster.now + budgets.RETRY_S
-                )
         case SetPaused():
             _expect(action.resource_version == str(source.version), "source changed")
             cluster.change_spec(source, paused=action.paused, paused_by_us=action.paused)
@@ -230,6 +112,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             source.annotations[ANNOTATION_REPLICAS] = saved_value(action.replicas, action.left)
             source.version = cluster.version()
         case ShowReplicas():
+            _expect(cluster.split is not None, "the Split is gone")
             if cluster.split is not None:
                 cluster.split.replicas = action.replicas
         case ReleaseSource():
@@ -237,7 +120,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             source.annotations.pop(ANNOTATION_REPLICAS, None)
             source.version = cluster.version()
         case Scale():
-            _scale(cluster, action)
+            _scale(cluster, action, observed)
         case ApplyTwin():
             _apply_twin(cluster, action)
         case DeleteTwin():
@@ -248,8 +131,8 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 cluster.terminate(pod)
-        case PlaceOrdinals() | EvictPod() | CreatePlaceholder() | DeletePlaceholder():
-            raise AssertionError(f"no StatefulSet is placed in a story: {action}")
+        case PlaceOrdinals() | EvictPod() | CreatePlaceholder() | DeletePlaceholder() | SetBudget():
+            raise AssertionError(f"no member is placed here, and no budget written: {action}")
         case RestoreTemplate():
             _restore_template(cluster, action)
         case RetryPods() | HideAvailable():
@@ -264,7 +147,6 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 pod.cost, pod.cost_before = action.cost, action.remember
-                pod.cost_at = None if action.remember is None else cluster.now
         case DeleteVanishedPod():
             pod = cluster.pods.get(action.pod)
             if pod is not None and action.node not in cluster.nodes:
@@ -278,74 +160,80 @@ def _replica_set(cluster: Cluster, name: str, version: str | None) -> ReplicaSet
     return rs
 
 
-def _scale(cluster: Cluster, action: Scale) -> None:
+def _twin(cluster: Cluster, name: str, version: str | None) -> Deployment:
+    twin = next((twin for twin in cluster.twins.values() if twin.name == name), None)
+    if twin is None or version not in {None, str(twin.version)}:
+        raise LostRaceError(name)
+    return twin
+
+
+def _scale(cluster: Cluster, action: Scale, observed: Observation) -> None:
+    source = cluster.source
     if action.kind is HolderKind.REPLICA_SET:
         rs = _replica_set(cluster, action.name, action.resource_version)
         rs.spec, rs.version = action.replicas, cluster.version()
-        return
-    twin = next((twin for twin in cluster.twins.values() if twin.name == action.name), None)
-    if twin is None or action.resource_version not in {None, str(twin.version)}:
-        raise LostRaceError(action.name)
-    cluster.change_spec(twin, replicas=action.replicas)
+    elif action.name == source.name and observed.source is not None:
+        _expect(action.resource_version == str(source.version), "source changed")
+        source.annotations[ANNOTATION_REPLICAS] = saved_value(observed.source.replicas, action.replicas)
+        cluster.change_spec(source, replicas=action.replicas, writer="")
+    else:
+        twin = _twin(cluster, action.name, action.resource_version)
+        cluster.change_spec(twin, replicas=action.replicas)
 
 
 def _apply_twin(cluster: Cluster, action: ApplyTwin) -> None:
     template = json.loads(action.manifest_json)["template"]
-    twin = cluster.twins.get(action.pool)
-    if twin is None:
-        _expect(action.resource_version is None, "twin is gone")
-        name = f"{cluster.source.name}-{action.pool.value}"
-        twin = Deployment(
-            name,
-            cluster.name(f"uid-{name}"),
-            action.pool,
-            template,
-            0,
-            0,
-            0,
-            0,
-            generation=0,
-            history_limit=2,
-        )
-        cluster.twins[action.pool] = twin
+    if action.pool in cluster.twins:
+        _expect(action.resource_version is not None or not cluster.is_stateful, "the twin exists")
+        twin = _twin(cluster, cluster.twins[action.pool].name, action.resource_version)
     else:
-        _expect(action.resource_version in {None, str(twin.version)}, "twin changed")
-    cluster.change_spec(
-        twin,
-        template=template,
-        rendered_hash=action.hash,
-        made_of=action.hash,
-        edited=False,
-        robbed=False,
-        paused=action.paused,
-        replicas=action.replicas,
-        max_surge=action.max_surge,
-        max_unavailable=action.max_unavailable,
-    )
+        _expect(action.resource_version is None, "twin is gone")
+        twin = cluster.twins[action.pool] = _created(cluster, action.pool, template)
+    changes: dict[str, object] = {
+        "template": template,
+        "rendered_hash": action.hash,
+        "replicas": action.replicas,
+    }
+    if isinstance(twin, StatefulSet):
+        changes |= {"partition": action.partition}
+        if twin.template != template:
+            changes["old_template"] = twin.template
+    else:
+        changes |= {"made_of": action.hash, "edited": False, "robbed": False, "paused": action.paused}
+        changes |= {"max_surge": action.max_surge, "max_unavailable": action.max_unavailable}
+    cluster.change_spec(twin, **changes)
+
+
+def _created(cluster: Cluster, pool: Pool, template: str) -> Deployment:
+    name = f"{cluster.source.name}-{pool.value}"
+    uid = cluster.name(f"uid-{name}")
+    if cluster.is_stateful:
+        made = StatefulSet(name, uid, pool, template, 0, 0, 1, cluster.version(), generation=0)
+        made.first = SPOT_ORDINALS if pool is Pool.SPOT else 0
+        return made
+    return Deployment(name, uid, pool, template, 0, 0, 0, 0, generation=0, history_limit=2)
 
 
 def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
-    twin = next((twin for twin in cluster.twins.values() if twin.name == action.twin), None)
-    good = _replica_set(cluster, action.replica_set, None)
-    if twin is None or action.resource_version != str(twin.version):
-        raise LostRaceError(action.twin)
+    twin = _twin(cluster, action.twin, action.resource_version)
+    if isinstance(twin, StatefulSet):
+        good = action.replica_set.removeprefix("revision-")
+        cluster.change_spec(twin, template=good, rendered_hash=withdrawn(twin.rendered_hash))
+        return
+    good = _replica_set(cluster, action.replica_set, None).template
     restored = withdrawn(twin.rendered_hash if action.tried else "")
-    cluster.change_spec(twin, template=good.template, rendered_hash=restored, edited=False)
+    cluster.change_spec(twin, template=good, rendered_hash=restored, edited=False)
 
 
-def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | None) -> None:
+def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation) -> None:
     match action:
         case PauseTwin():
-            twin = next((twin for twin in cluster.twins.values() if twin.name == action.name), None)
-            if twin is None or action.resource_version != str(twin.version):
-                raise LostRaceError(action.name)
+            twin = _twin(cluster, action.name, action.resource_version)
             cluster.change_spec(twin, paused=action.paused)
         case LabelPod():
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 pod.label = action.pool
-                # By its own labels it is one again that answers its users; not if its hash is another.
-                pod.taken_out = pod.taken_out and (action.pool is None or pod.hash == "debug")
         case DeletePod():
             pod = cluster.pods.get(action.pod)
             if pod is not None:
@@ -359,10 +247,10 @@ def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | Non
             _take(cluster, action, observed)
 
 
-def _take(cluster: Cluster, action: AdoptPods, observed: Observation | None) -> None:
+def _take(cluster: Cluster, action: AdoptPods, observed: Observation) -> None:
     """Create the ReplicaSet that adopts pods, with the counts that the real payload has."""
     owner = cluster.source if action.pool is None else cluster.twins.get(action.pool)
-    source = observed.source if observed else None
+    source = observed.source
     if owner is None or source is None:
         raise LostRaceError(action.name)
     _expect(owner.paused, f"{owner.name} was resumed")
@@ -397,9 +285,9 @@ def _remember(rs: ReplicaSet, body: Json) -> None:
         rs.max_replicas = int(annotations[payloads.MOST])
 
 
-def _keep(cluster: Cluster, action: KeepRevision, observed: Observation | None) -> None:
+def _keep(cluster: Cluster, action: KeepRevision, observed: Observation) -> None:
     if action.replica_set is None:
-        template = observed.source.template_hash if observed and observed.source else ""
+        template = observed.source.template_hash if observed.source else ""
     else:
         template = _replica_set(cluster, action.replica_set, None).template
     _free(cluster, action.name)
