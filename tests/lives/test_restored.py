@@ -11,6 +11,7 @@ from lab.fixtures.database import Database
 from lab.fixtures.placed import Placed
 from lab.fixtures.shop import Shop
 from lab.sandbox.fleet import Fleet
+from lab.sandbox.instants import Instant
 from world.placement_policy import PlacementPolicy
 from world.sandbox import InMemory
 
@@ -72,3 +73,25 @@ def test_a_placed_statefulset(
         db.unlabel()
         db.wait_unplaced()
         assert db.uids() == uids
+
+
+@WAYS
+def test_a_deployment(shop: Shop, owners: bool, backwards: bool) -> None:
+    """Its twins are its own again. It stands as before, and is given back without a dip."""
+    shop.deploy(replicas=REPLICAS, surge=2, annotations={"splitter.io/on-demand-base": "1"})
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+    backup = Backup(shop, owners=owners)
+    backup.erase()
+    backup.restore(backwards=backwards)
+    with shop.watch() as watched:
+        shop.wait_steady()
+        shop.wait_split(on_demand=1, spot=3)
+        began = Instant.now()
+        shop.unlabel()
+        shop.wait_given_back()
+        assert watched.lowest(since=began) >= REPLICAS
+    shop.wait_no_strays()
+
+
+REPLICAS = 4

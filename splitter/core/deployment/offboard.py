@@ -11,7 +11,7 @@ from splitter.core.deployment import adoption
 from splitter.core.deployment.adoption import restless, unlabelled
 from splitter.core.deployment.unowned import stopped
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SOURCE, LABEL_SPLIT, short_name
 from splitter.core.model import Attachment, Note, ReplicaSetView, SourceView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
@@ -46,7 +46,7 @@ def shrink_ours(this: PlanInput) -> Plan:
 
 
 def clean_up(this: PlanInput) -> Plan:
-    """Remove every trace (H35, H81): same-template ReplicaSets, then the others back, twins, mark, Split."""
+    """Remove every trace (H35, H81): needless ReplicaSets, then the others back, twins, mark, Split."""
     if this.observed.split is None and (
         this.observed.twins or ANNOTATION_TAKEN_OVER in this.source.annotations
     ):
@@ -58,9 +58,9 @@ def clean_up(this: PlanInput) -> Plan:
         this.source.template_hash
     }
     parked = [rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.deleted is None]
-    twice = [rs for rs in parked if rs.template_hash in taken]
-    back = [rs for rs in parked if rs.template_hash not in taken]
-    actions: list[do.Action] = [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in twice]
+    go = [rs for rs in parked if rs.template_hash in taken or _is_a_twins(rs, this.source)]
+    back = [rs for rs in parked if rs not in go]
+    actions: list[do.Action] = [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in go]
     actions += [_reattach_one(this.source, rs) for rs in back]
     if back:  # adopted first; what is left goes in the next reconcile
         note = Note(Reason.GIVING_BACK, f"gives {len(back)} old revisions back, for kubectl rollout undo")
@@ -79,6 +79,14 @@ def clean_up(this: PlanInput) -> Plan:
             Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), (note,), requeue_after_s=AT_ONCE_S
         )
     return _last_traces(this)
+
+
+def _is_a_twins(rs: ReplicaSetView, source: SourceView) -> bool:
+    """Whether a twin made it: the source has adopted it, out of a backup, and no user has that template.
+
+    Given its labels back, it would be adopted by the twin that is still there, and scaled up.
+    """
+    return rs.template_labels.get(LABEL_SOURCE) == short_name(source.key.name)
 
 
 def _last_traces(this: PlanInput) -> Plan:

@@ -1,5 +1,7 @@
 """Giving back: which writes, from the removed label to no trace."""
 
+from dataclasses import replace
+
 from builders import observation, pods, replica_set, source, split, twin
 from core.one_reconcile import ATTACHED, kinds, planned
 from splitter.core.actions import (
@@ -68,6 +70,15 @@ class TestGiving:
             )
         )
         assert kinds(result) == [DeleteReplicaSet, Reattach]
+
+    def test_what_a_twin_made_is_no_old_revision(self) -> None:
+        """The source adopted it out of a backup; with its labels the twin that is there would adopt it."""
+        labels = {"app": "web", "splitter.io/pool": "spot", "splitter.io/source": "web"}
+        made = replace(replica_set("web-spot-1", spec=0, template="v0"), template_labels=labels)
+        unpaused = source(labelled=False, paused=False)
+        twins = {"on_demand": twin(Pool.ON_DEMAND), "spot": twin(Pool.SPOT)}
+        [first, *_] = planned(observation(unpaused, [ATTACHED, made], **twins)).actions
+        assert first == DeleteReplicaSet("web-spot-1", made.uid, made.resource_version)
 
     def test_the_split_goes_last(self) -> None:
         """The mark goes after everything it stands for, the Split after the mark."""
