@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, refused
-from lab.fixtures.shop import DEADLINE_S, Shop, manifest
+from lab.fixtures.shop import DEADLINE_S, Shop
 from lab.sandbox.errors import SandboxError
 from lab.sandbox.waiting import wait_until
 
@@ -60,45 +60,3 @@ def right_taken_away(shop: Shop, resource: str, verb: str) -> Iterator[None]:
     finally:
         write(whole)
         wait_until(may, what="the right to be there again", deadline_s=DEADLINE_S)
-
-
-class TestVolumes:
-    def test_read_write_once(self, shop: Shop) -> None:
-        """One node mounts it, twins stand on two: refused with the claim's name; unmounted, it is split."""
-        make_volume(shop, "uploads")
-        mounted = manifest("web", REPLICAS, annotations=ASKED)
-        pod = mounted["spec"]["template"]["spec"]
-        pod["volumes"] = [{"name": "uploads", "persistentVolumeClaim": {"claimName": "uploads"}}]
-        shop.apply(mounted)
-        shop.wait_rolled_out()
-        shop.label()
-        before = Untouched(shop)
-        message = refused(shop, "VolumeReadWriteOnce")
-        assert "uploads" in message
-        before.verify()
-        del pod["volumes"]
-        mounted["metadata"]["labels"]["splitter.io/split"] = "enabled"
-        shop.apply(mounted)
-        shop.wait_split(on_demand=1, spot=2)
-
-
-def make_volume(shop: Shop, name: str) -> None:
-    """Make a ReadWriteOnce volume and a claim bound to it."""
-    size = {"storage": "1Gi"}
-    volume = {
-        "capacity": size,
-        "accessModes": ["ReadWriteOnce"],
-        "hostPath": {"path": "/nowhere"},
-        "claimRef": {"namespace": shop.namespace, "name": name},
-    }
-    claim = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "",
-        "resources": {"requests": size},
-        "volumeName": f"{shop.namespace}-{name}",
-    }
-    meta = {"name": f"{shop.namespace}-{name}"}
-    shop.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": volume})
-    meta = {"name": name}
-    shop.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim})
-    shop.kubectl("wait", "--for=jsonpath={.status.phase}=Bound", f"pvc/{name}", "--timeout=60s")

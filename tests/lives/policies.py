@@ -16,7 +16,7 @@ def forbidden(shop: Shop, resource: str, is_allowed: Callable[[Raw], bool], mess
     def refuses(request: Request) -> bool:
         return request.new is not None and _is_of(request, resource) and not is_allowed(request.new)
 
-    with _in_force(shop, refusing(message, only=refuses)):
+    with in_force(shop, refusing(message, only=refuses)):
         yield
 
 
@@ -29,7 +29,7 @@ def changed(shop: Shop, resource: str, change: Callable[[Raw], Raw]) -> Iterator
             return None
         return change(request.new)
 
-    with _in_force(shop, rule):
+    with in_force(shop, rule):
         yield
 
 
@@ -38,7 +38,8 @@ def _is_of(request: Request, resource: str) -> bool:
 
 
 @contextmanager
-def _in_force(shop: Shop, rule: Rule) -> Iterator[None]:
+def in_force(shop: Shop, rule: Rule) -> Iterator[None]:
+    """Have each write meet a rule."""
     world: Any = shop.sandbox
     rules: list[Rule] = world.cluster.objects.rules
     rules.append(rule)

@@ -116,3 +116,46 @@ def strategy(shop: Shop, wanted: JsonObject) -> None:
     """Change the strategy as a user does."""
     patch = json.dumps({"spec": {"strategy": wanted}})
     shop.kubectl("patch", "deployment", "web", "--type=merge", "-p", patch)
+
+
+class TestVolumes:
+    def test_read_write_once(self, shop: Shop) -> None:
+        """One node mounts it, twins stand on two: refused with the claim's name; unmounted, it is split."""
+        make_volume(shop, "uploads")
+        mounted = manifest("web", REPLICAS, annotations=ASKED)
+        pod = mounted["spec"]["template"]["spec"]
+        pod["volumes"] = [{"name": "uploads", "persistentVolumeClaim": {"claimName": "uploads"}}]
+        shop.apply(mounted)
+        shop.wait_rolled_out()
+        shop.label()
+        before = Untouched(shop)
+        message = refused(shop, "VolumeReadWriteOnce")
+        assert "uploads" in message
+        before.verify()
+        del pod["volumes"]
+        mounted["metadata"]["labels"]["splitter.io/split"] = "enabled"
+        shop.apply(mounted)
+        shop.wait_split(on_demand=1, spot=2)
+
+
+def make_volume(shop: Shop, name: str) -> None:
+    """Make a ReadWriteOnce volume and a claim bound to it."""
+    size = {"storage": "1Gi"}
+    volume = {
+        "capacity": size,
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/nowhere"},
+        "claimRef": {"namespace": shop.namespace, "name": name},
+    }
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "",
+        "resources": {"requests": size},
+        "volumeName": f"{shop.namespace}-{name}",
+    }
+    meta = {"name": f"{shop.namespace}-{name}"}
+    shop.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": volume})
+    meta = {"name": name}
+    shop.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim})
+    path = f"/api/v1/namespaces/{shop.namespace}/persistentvolumeclaims/{name}"
+    shop.until(lambda: shop.sandbox.api.get(path)["status"]["phase"] == "Bound", "the claim to be bound")

@@ -82,3 +82,32 @@ def test_an_outage_is_known_after_a_night_at_0(shop: Shop, fleet: Fleet, busy: s
     shop.until(lambda: shop.available_off(busy) >= REPLICAS, "the outage to be covered again")
     fleet.restore(everywhere)
     shop.wait_split(on_demand=1, spot=3)
+
+
+@pytest.mark.parametrize("notice", [Notice.TAINT, Notice.CONDITION, Notice.CORDON])
+def test_a_notice_moves_replicas_and_its_end_brings_them_back(
+    shop: Shop, fleet: Fleet, busy: str, notice: Notice
+) -> None:
+    """Replicas on an announced node are replaced before it goes; a withdrawn notice does no harm."""
+    doomed = shop.nodes().count(busy)
+    with shop.watch() as watched:
+        fleet.notice(busy, notice)
+        shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
+        fleet.withdraw(busy)
+        shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE + doomed
+
+
+def test_a_lost_kubelet_is_covered(shop: Shop, fleet: Fleet, busy: str) -> None:
+    """A NotReady node's replicas count as gone; its pods are left alone, and serve again once it is back."""
+    lost = shop.nodes().count(busy)
+    with shop.watch() as watched:
+        fleet.lose(busy, seen_at_once=True)
+        shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
+        assert watched.lowest() >= REPLICAS - lost
+        assert watched.highest() <= REPLICAS + SURGE + lost
+    with shop.watch() as watched:
+        fleet.reconnect(busy)
+        shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS

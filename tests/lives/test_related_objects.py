@@ -1,19 +1,27 @@
-"""Those who stand beside a split workload and were made for the one before: they go on doing their work.
+"""What is beside a split workload and was made for the one before goes on doing its work.
 
-A PodDisruptionBudget and evictions, a Service's EndpointSlices, a ResourceQuota, a LimitRange; each with the
-real controllers, judged by the recorded pods.
+A PodDisruptionBudget and evictions, a ResourceQuota, a LimitRange; judged by the recorded pods.
 """
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import pytest
 
 from e2e.support.causes import outlast_grace, quota, reported, wait_well
 from lab.demo.watching import Watch
-from lab.fixtures.shop import JsonObject, Shop
+from lab.fixtures.shop import JsonObject, Shop, manifest
+from lab.sandbox import ApiError
 from lab.sandbox.fleet import Fleet
+from lives.policies import changed, in_force
+from world.admission import refusing
+from world.kinds import PODS
+from world.sandbox import InMemory
 
 REPLICAS, SURGE = 4, 2
+REPLACED_S = 2.0  # within which the pod of an eviction is replaced and up: it takes half a second to start
 ASKED = {"splitter.io/on-demand-base": "1"}
 # The dead count for a quota until Kubernetes collects them, 40 to 60 s later; then a ReplicaSet that was
 # refused tries again, each time after twice as long.
@@ -101,6 +109,42 @@ class TestDisruptionBudget:
         assert watched.lowest() >= REPLICAS
         assert watched.highest() <= REPLICAS + SURGE + REPLICAS - 1
 
+    def test_evictions_while_moving(self, shop: Shop, sandbox: InMemory) -> None:
+        """What is missing for a moment is what evictions took: splitter's own moves take nothing besides.
+
+        Right after a scale-down the budget itself expects fewer pods and still counts those that are about to
+        end, so it may grant a second eviction before the pod of the first one is replaced.
+        """
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        self.apply(shop, maxUnavailable=1)
+        with shop.watch() as watched, evicting(shop, sandbox) as evicted:
+            shop.label()
+            shop.wait_split(on_demand=1, spot=3)
+            shop.set_image("web:2")
+            shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 everywhere")
+            shop.unlabel()
+            shop.wait_given_back()
+        assert evicted
+        together = max(sum(since <= at < since + REPLACED_S for at in evicted) for since in evicted)
+        assert watched.lowest() >= REPLICAS - together
+
+
+@contextmanager
+def evicting(shop: Shop, sandbox: InMemory, most: int = 6) -> Iterator[list[float]]:
+    """Have evictions asked for all the time, as a drain does; yields when each was granted."""
+    done: list[float] = []
+
+    def evict() -> None:
+        for pod in shop.pods() if len(done) < most else ():
+            path = f"/api/v1/namespaces/{shop.namespace}/pods/{pod['metadata']['name']}/eviction"
+            with suppress(ApiError):  # the budget says no (429), or it is gone
+                shop.sandbox.api.create(path, {"metadata": {"name": pod["metadata"]["name"]}})
+                done.append(time.monotonic())
+                return
+
+    with sandbox.beside(evict):
+        yield done
+
 
 def _expected(raw: JsonObject) -> int:
     return int(raw.get("status", {}).get("expectedPods", 0))
@@ -138,3 +182,50 @@ class TestQuota:
         fleet.restore(fleet.names("spot"))
         quota(shop, 20)
         wait_well(shop, on_demand=1, spot=3)
+
+
+class TestLimitRange:
+    """Defaults and limits are for pods: the twins' templates say what the source's says."""
+
+    def test_defaults(self, shop: Shop) -> None:
+        """What it adds to pods is no difference that splitter mends: no twin is written for it."""
+        some = {"requests": {"cpu": "50m", "memory": "32Mi"}}
+        bare = manifest("web", REPLICAS, annotations=ASKED)
+        del bare["spec"]["template"]["spec"]["containers"][0]["resources"]
+
+        def limited(pod: JsonObject) -> JsonObject:
+            containers = [{**one, "resources": some} for one in pod["spec"]["containers"]]
+            return {**pod, "spec": {**pod["spec"], "containers": containers}}
+
+        with changed(shop, "pods", limited):
+            shop.apply(bare)
+            shop.wait_rolled_out()
+            with shop.watch() as watched:
+                shop.label()
+                shop.wait_split(on_demand=1, spot=3)
+                before = self.templates(shop)
+                shop.scale(6)
+                shop.wait_split(on_demand=1, spot=5)
+        assert watched.lowest() >= REPLICAS
+        assert self.templates(shop) == before
+        assert [pod["spec"]["containers"][0]["resources"] for pod in shop.pods()] == [some] * 6
+
+    def test_limits(self, shop: Shop) -> None:
+        """A limit set later, which new pods exceed, stops a take-over at its first replica, in its words."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        base = 1 if shop.shape().on_demand != 1 else 2  # some replica has to move, wherever they landed
+        shop.annotate(on_demand_base=str(base))
+        words = 'requests: Invalid value: "100m": must be less than or equal to cpu limit of 50m'
+        with shop.watch() as watched:
+            with in_force(shop, refusing(words, verb="create", kind=PODS)):
+                shop.label()
+                reported(shop, "PodsRefused", "must be less than or equal to cpu limit of 50m")
+                outlast_grace(shop)
+                assert len(shop.pods()) == REPLICAS
+            wait_well(shop, on_demand=base, spot=REPLICAS - base)
+        assert watched.lowest() >= REPLICAS
+
+    @staticmethod
+    def templates(shop: Shop) -> list[JsonObject]:
+        """Return the pod templates of both twins."""
+        return [shop.deployment(f"web-{pool}")["spec"]["template"] for pool in ("on-demand", "spot")]

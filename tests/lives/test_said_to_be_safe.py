@@ -29,6 +29,26 @@ class TestReplicasThatAreNotReady:
             assert watched.lowest() >= 8
         assert not shop.events("RolloutInProgress")
 
+    def test_one_is_refused_by_the_api_server(self, shop: Shop) -> None:
+        """Its ServiceAccount was deleted: what runs is split, and the API server's words are said."""
+        accounts = f"/api/v1/namespaces/{shop.namespace}/serviceaccounts"
+        shop.sandbox.api.create(accounts, {"metadata": {"name": "web"}})
+        web = manifest("web", 3, annotations={"splitter.io/on-demand-base": "1"})
+        web["spec"]["template"]["spec"]["serviceAccountName"] = "web"
+        shop.apply(web)
+        shop.wait_rolled_out()
+        shop.kubectl("delete", "serviceaccount", "web")
+        shop.scale(4)
+        shop.until(lambda: shop.deployment()["status"].get("unavailableReplicas") == 1, "one to be missing")
+        with shop.watch() as watched:
+            shop.label()
+            assert 'serviceaccount "web" not found' in shop.reported("TakenOver")
+            shop.until(shop.is_handed_over, "it to be split")
+            shop.says("PodsRefused", 'serviceaccount "web" not found')
+            assert watched.lowest() >= 3
+        shop.sandbox.api.create(accounts, {"metadata": {"name": "web"}})
+        shop.wait_split(on_demand=1, spot=3)
+
 
 def pinned(selector: dict[str, str], **annotations: str) -> JsonObject:
     """Return the Deployment web of 4 replicas with a node selector of its user's."""

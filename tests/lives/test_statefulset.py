@@ -46,6 +46,20 @@ class TestScale:
             assert watched.lowest() >= replicas
             assert watched.highest() <= replicas + 1
 
+    def test_by_the_split(self, whole: Database) -> None:
+        """`kubectl scale split/db-sts` does as well, to 0 too, which the source cannot say."""
+        with whole.watch() as watched:
+            whole.shop.kubectl("scale", "split/db-sts", "--replicas=6")
+            whole.wait_split(on_demand=4, spot=2)
+            assert watched.lowest() >= 5
+        whole.shop.kubectl("scale", "split/db-sts", "--replicas=0")
+        whole.wait_split(on_demand=0, spot=0)
+        whole.shop.kubectl("scale", "split/db-sts", "--replicas=3")
+        whole.wait_split(on_demand=2, spot=1)
+        whole.unlabel()
+        whole.wait_given_back()
+        assert whole.source()["spec"]["replicas"] == 3
+
 
 class TestRollout:
     def test_one_member_at_a_time(self, whole: Database) -> None:
@@ -97,3 +111,28 @@ def images_by_name(database: Database) -> dict[str, str]:
     return {
         pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in database.shop.pods("db")
     }
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["Parallel", "OrderedReady"])
+def test_label_splits_and_its_removal_gives_back(database: Database, ordered: bool) -> None:
+    """A label moves 5 members to 3 + 2 by default, its removal gives all back as found, without a dip."""
+    database.deploy(5, ordered=ordered)
+    before = database.snapshot()
+    with database.watch() as watched:
+        database.label()
+        database.wait_split(on_demand=3, spot=2)
+        assert database.pods() == {
+            *(f"db-on-demand-{ordinal}" for ordinal in range(3)),
+            *(f"db-spot-{ordinal}" for ordinal in (1000, 1001)),
+        }
+        database.unlabel()
+        database.wait_given_back()
+        assert watched.lowest() >= 5
+        assert watched.highest() <= 6
+    assert database.snapshot() == before
+    assert database.names() == {"db"}
+    assert database.pods() == {f"db-{ordinal}" for ordinal in range(5)}
+    said = database.reported("IdentitiesChange")
+    database.shop.wait_posted()
+    assert database.events("IdentitiesChange") == [said]
+    assert said.startswith("its pods get other names: db-0.db becomes db-on-demand-0.db or db-spot-1000.db.")

@@ -18,11 +18,12 @@ from world.controllers.quota import Quotas
 from world.controllers.replica_set import ReplicaSets
 from world.controllers.scheduler import Scheduler
 from world.controllers.stateful_set import StatefulSets
+from world.controllers.volumes import Claims
 from world.kinds import NAMESPACES, NODES, PODS, QUOTAS, Raw, Ref, path_of
 from world.metrics import GROUP, USED_BY_NODES, USED_BY_PODS, Metrics
 from world.objects import Objects
 from world.pods import is_active, is_ready
-from world.priorities import prioritised
+from world.priorities import accounted, prioritised
 
 # What a cluster has not where no one has installed it.
 _NOT_INSTALLED = frozenset({"karpenter.sh", "keda.sh", "autoscaling.k8s.io", "metrics.k8s.io"})
@@ -56,11 +57,12 @@ class Cluster:
             PodCollector(managing),
             Quotas(managing),
             Namespaces(managing),
+            Claims(managing),
             self.garbage,
             self.scheduler,
             self.kubelets,
         ]
-        self.objects.rules.append(prioritised(self.objects))
+        self.objects.rules += [prioritised(self.objects), accounted(self.objects)]
         self.objects.rules += [one.refuse for one in self.controllers if isinstance(one, Quotas)]
         self._informers = (managing, scheduling, running, collecting)
         self.objects.put(path_of(NAMESPACES, "", "shop"), {"metadata": {}})

@@ -232,6 +232,11 @@ class Kubectl:
             lambda names: [{"name": name, "env": variables} for name in names],
         )
 
+    def _set_resources(self, *words: str) -> None:
+        requests = dict(one.split("=", 1) for one in self._options["requests"].split(","))
+        asked = {"resources": {"requests": requests}}
+        self._set(list(words), lambda names: [{"name": name, **asked} for name in names])
+
     def _set(self, words: Sequence[str], containers: Callable[[list[str]], list[Raw]]) -> None:
         for path in self._paths(words):
             there = self._api.get(path)["spec"]["template"]["spec"]["containers"]

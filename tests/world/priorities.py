@@ -1,6 +1,7 @@
-"""The priority of a pod, by its class.
+"""What admission asks of a new pod: its class of priority and its ServiceAccount have to be there.
 
-Source: plugin/pkg/admission/priority/admission.go of Kubernetes 1.36.
+Source: plugin/pkg/admission/{priority,serviceaccount}/admission.go of Kubernetes 1.36; the account `default`,
+which each namespace has, is not looked for.
 """
 
 from typing import Final
@@ -10,6 +11,7 @@ from world.admission import Request, Rule
 from world.kinds import PODS, PRIORITIES, Raw, Ref
 from world.objects import Objects
 
+_ACCOUNTS: Final = "/api/v1/serviceaccounts"
 _BUILT_IN: Final[dict[str, Raw]] = {
     "system-cluster-critical": {"value": 2_000_000_000},
     "system-node-critical": {"value": 2_000_001_000},
@@ -34,5 +36,19 @@ def prioritised(objects: Objects) -> Rule:
             **request.new,
             "spec": {**spec, "priority": priority.get("value", 0), "preemptionPolicy": policy},
         }
+
+    return rule
+
+
+def accounted(objects: Objects) -> Rule:
+    """Return what refuses a new pod whose ServiceAccount is not there."""
+
+    def rule(request: Request) -> None:
+        if request.verb != "create" or request.ref.kind != PODS or request.new is None:
+            return
+        name, namespace = request.new["spec"].get("serviceAccountName", "default"), request.ref.namespace
+        if name != "default" and objects.find(Ref(_ACCOUNTS, namespace, name)) is None:
+            said = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+            raise ApiError(403, "Forbidden", f'pods "{request.ref.name}" is forbidden: {said}')
 
     return rule

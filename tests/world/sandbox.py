@@ -7,8 +7,8 @@ waits or asks for the time is answered by that loop, whose clock leaps.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from io import StringIO
 from typing import Any, TypeVar
@@ -227,6 +227,7 @@ class InMemory(Sandbox):
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int = 0) -> None:
         self._loop = _AtOnce()
+        self._others: list[Callable[[], object]] = []
         self.cluster = self.run(self._made(seed))
         self.api = Wire(self)
         self.fleet = Machines(self)
@@ -269,8 +270,21 @@ class InMemory(Sandbox):
         return self.at_once(clock.stamp)
 
     def elapse(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let time pass, and do meanwhile what is done again and again."""
         self.run(passing(seconds))
+        others, self._others = self._others, []  # what they wait for is their own
+        for act in others:
+            act()
+        self._others = others
+
+    @contextmanager
+    def beside(self, act: Callable[[], object]) -> Iterator[None]:
+        """Have something done at each look of a script that waits: some ten times a second."""
+        self._others.append(act)
+        try:
+            yield
+        finally:
+            self._others.remove(act)
 
     def check(self) -> None:
         """Find nothing: a fault of a controller is raised at the end."""

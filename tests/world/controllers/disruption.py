@@ -38,12 +38,16 @@ class Disruptions(Controller):
         self.enqueue((metadata["namespace"], metadata["name"]))
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
-        for key, budget in self._budgets.seen.items():
-            for pod in (old, new):
-                if pod is None or pod["metadata"]["namespace"] != key[0]:
-                    continue
-                if selects(budget["spec"].get("selector"), pod):
-                    self.enqueue(key)
+        for pod in (old, new):
+            if pod is None:
+                continue
+            selecting = [
+                key
+                for key, budget in self._budgets.seen.items()
+                if key[0] == pod["metadata"]["namespace"] and selects(budget["spec"].get("selector"), pod)
+            ]
+            if selecting:  # of several it counts one anew, whichever its cache lists first (getPdbForPod)
+                self.enqueue(selecting[0] if len(selecting) == 1 else self.dice.choice(selecting))
 
     async def sync(self, key: Key) -> None:
         """Count anew (trySync)."""

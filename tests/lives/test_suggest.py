@@ -3,19 +3,17 @@
 import json
 from typing import Any
 
-import pytest
-
+from e2e.support.guard import budget
 from e2e.support.refusals import REPLICAS, Untouched
-from e2e.support.terminal import Terminal, reported
+from e2e.support.terminal import reported
 from lab.fixtures.shop import Shop
-
-pytestmark = pytest.mark.e2e
+from lives.terminal import Terminal
 
 
 def test_its_commands_do_what_it_says(shop: Shop, admin: Terminal) -> None:
     """It writes nothing; typed as they are, its two commands split the workload as it has told."""
     shop.deploy(replicas=REPLICAS)
-    shop.kubectl("create", "poddisruptionbudget", "calm", "--selector=app=web", "--min-available=2")
+    shop.apply(budget("calm", maxUnavailable=None, minAvailable=2))
     before = Untouched(shop)
     answer = reported(admin.splitter("suggest", "-n", shop.namespace, "-l", "app=web", "-o", "json"))
     (content,) = json.loads(answer)["workloads"]
@@ -28,7 +26,7 @@ def test_its_commands_do_what_it_says(shop: Shop, admin: Terminal) -> None:
     commands = [command.removeprefix("kubectl ").split() for command in content["commands"]]
     assert len(commands) == 2
     for command in commands:
-        reported(admin.kubectl(*command))
+        shop.sandbox.kubectl(*command)
     shop.wait_split(on_demand=2, spot=1)
     none = reported(admin.splitter("suggest", "-n", shop.namespace))
     assert none == "no workload without the label is here\n"
