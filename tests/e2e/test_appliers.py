@@ -1,7 +1,4 @@
-"""Whoever writes the source's manifest again and again: kubectl, a GitOps tool, Helm. Nobody is in the way.
-
-Each test has its tool write while the workload is taken over, rolled and given back, and judges by the pods.
-"""
+"""A GitOps tool applies the manifest of the source again and again; `kubectl edit` and `replace` write it."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,8 +9,6 @@ import pytest
 from e2e.support.appliers import (
     REPLICAS,
     SURGE,
-    as_helm,
-    client_side,
     generations,
     rolled_once,
     server_side,
@@ -27,9 +22,6 @@ pytestmark = pytest.mark.e2e
 AT_LEAST, EVERY_S = 5, 0.2
 
 Apply = Callable[[Shop, JsonObject], None]
-
-
-TOOLS = pytest.mark.parametrize("apply", [client_side, server_side, as_helm])
 
 
 class Loop:
@@ -82,12 +74,11 @@ def applied_over_and_over(shop: Shop, apply: Apply, wanted: JsonObject) -> Itera
 
 
 class TestLoop:
-    @TOOLS
-    def test_a_whole_life(self, shop: Shop, apply: Apply) -> None:
+    def test_a_whole_life(self, shop: Shop) -> None:
         """Applied over and over it is taken over, rolled and given back as ever: no pause undone, no dip."""
-        apply(shop, wanted())
+        server_side(shop, wanted())
         shop.wait_rolled_out()
-        with applied_over_and_over(shop, apply, wanted()) as loop, shop.watch() as watched:
+        with applied_over_and_over(shop, server_side, wanted()) as loop, shop.watch() as watched:
             loop.often()
             shop.label()
             shop.wait_split(on_demand=1, spot=3)
@@ -131,21 +122,3 @@ class TestByHand:
             got = shop.kubectl("get", "deployment", "web", "-o", "json")
             shop.kubectl("replace", "-f", "-", stdin=got.replace("web:2", "web:3"))
             shop.until(lambda: shop.images() == {"web:3": REPLICAS}, "web:3 everywhere")
-
-    def test_set_env_and_resources(self, shop: Shop) -> None:
-        """`kubectl set env` and `set resources` reach every pod; two changes in a row end with both."""
-        with shop.watch() as watched:
-            shop.kubectl("set", "env", "deployment/web", "COLOUR=green")
-            shop.kubectl("set", "resources", "deployment/web", "--requests=cpu=50m")
-            shop.until(
-                lambda: [*map(_asked, shop.pods())] == [("green", "50m")] * REPLICAS, "both everywhere"
-            )
-            shop.wait_split(on_demand=1, spot=3)
-        assert watched.lowest() >= REPLICAS
-        assert watched.highest_asked() <= REPLICAS + SURGE
-
-
-def _asked(pod: JsonObject) -> tuple[str, str]:
-    container = pod["spec"]["containers"][0]
-    colour = next((each["value"] for each in container.get("env", ()) if each["name"] == "COLOUR"), "")
-    return colour, container["resources"]["requests"]["cpu"]

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.support.admission import forbidden
 from e2e.support.template_sets import PODS, SPOT, TemplateSet
 from lab.fixtures.controller import Controller
-from lab.fixtures.planted import ARGUMENT, PLANTED
+from lab.fixtures.planted import PLANTED
 from lab.fixtures.shop import JsonObject, Shop, manifest
 
 pytestmark = pytest.mark.e2e
@@ -64,28 +63,4 @@ def test_a_value_that_is_refused(shop: Shop, controller: Controller, quoting: Te
     assert len(shop.says("TemplateInvalid", quoted)["message"]) <= 1024
     shop.reported("TemplateInvalid", quoted)
     assert lines_about(controller, shop, "spec.template.spec.dnsPolicy: Unsupported value: …")
-    assert REFUSED not in controller.said()
-
-
-def test_a_policy_with_words_of_its_own(shop: Shop, controller: Controller) -> None:
-    """Whatever a policy of somebody's makes of a value is for Split and Event, and not for the log."""
-    shop.apply(workload(secret=REFUSED))
-    shop.wait_rolled_out()
-    container = "object.spec.template.spec.containers[0]"
-    policy = {
-        "validations": [
-            {
-                "expression": '!object.metadata.name.endsWith("-spot")',
-                "message": "nothing of this kind",
-                "messageExpression": f'"nothing of this kind: " + {container}.args[1]',
-            }
-        ]
-    }
-    attempted = manifest("any-spot", 0)
-    words = f"nothing of this kind: {ARGUMENT.replace(PLANTED, REFUSED)}"
-    with forbidden(shop, "quoting", "deployments", policy, lambda: shop.dry_run(attempted)):
-        shop.label()
-        shop.says("WriteDenied", words)
-        shop.reported("WriteDenied", words)
-        assert lines_about(controller, shop, "denied request: …")
     assert REFUSED not in controller.said()

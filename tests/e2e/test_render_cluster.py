@@ -65,25 +65,6 @@ class TestDiff:
         assert "spec.template.spec.containers[1].image: Required value" in answer.stderr
         before.verify()
 
-    def test_of_one_that_is_not_split(self, shop: Shop, admin: Terminal) -> None:
-        """Both twins, whole, as they would be made; none is."""
-        shop.deploy(replicas=REPLICAS, annotations=ASKED)
-        answer = diff(shop, admin)
-        assert answer.returncode == DIFFERS, answer.stderr
-        lines = answer.stdout.splitlines()
-        assert [line for line in lines if line.startswith("+++")] == [
-            "+++ rendered/web-on-demand",
-            "+++ rendered/web-spot",
-        ]
-        assert all(line.startswith(("+", "@@", "--- live/")) for line in lines)
-        assert shop.deployments() == {"web"}
-
-    def test_of_one_that_is_not_there(self, shop: Shop, admin: Terminal) -> None:
-        """One sentence."""
-        answer = diff(shop, admin)
-        assert (answer.returncode, answer.stdout) == (1, "")
-        assert answer.stderr == f"splitter render: deployment {shop.namespace}/web is not there\n"
-
 
 class TestTwins:
     def test_of_a_workload(self, split: Shop, viewer: Terminal) -> None:

@@ -4,6 +4,7 @@ Each test has its tool write while the workload is taken over, rolled and given 
 """
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -18,7 +19,9 @@ from e2e.support.appliers import (
     wanted,
 )
 from lab.fixtures.shop import LAST_APPLIED, POOL, JsonObject, Shop
+from world.sandbox import InMemory
 
+AT_LEAST = 5  # a GitOps tool writes every few minutes; this is several times within each step
 # What the tools recognise their own objects by. On a twin it would have them adopt, count or prune it.
 TRACKING_LABELS = {
     "app.kubernetes.io/instance": "shop",
@@ -40,6 +43,26 @@ TRACKING_ANNOTATIONS = {
 }
 
 
+class Loop:
+    """A tool that applies what is wanted over and over."""
+
+    def __init__(self, shop: Shop, apply: Callable[[Shop, JsonObject], None]) -> None:
+        self.wanted = wanted()
+        self._times = 0
+        self._shop = shop
+        self._apply = apply
+
+    def run(self) -> None:
+        """Apply it once more."""
+        self._apply(self._shop, self.wanted)
+        self._times += 1
+
+    def often(self) -> None:
+        """Wait until it has applied what is wanted now, several times."""
+        before = self._times
+        self._shop.until(lambda: self._times > before + AT_LEAST, "the tool to apply again")
+
+
 class TestLoop:
     def test_a_count_in_the_manifest(self, shop: Shop) -> None:
         """Whoever keeps the count in Git gets it: a count set by hand holds until the next apply."""
@@ -53,6 +76,35 @@ class TestLoop:
             shop.apply(wanted())
             shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
+
+    @pytest.mark.parametrize("apply", [client_side, server_side, as_helm])
+    def test_a_whole_life(
+        self, shop: Shop, sandbox: InMemory, apply: Callable[[Shop, JsonObject], None]
+    ) -> None:
+        """Applied over and over it is taken over, rolled and given back as ever: no pause undone, no dip."""
+        apply(shop, wanted())
+        shop.wait_rolled_out()
+        loop = Loop(shop, apply)
+        with sandbox.beside(loop.run), shop.watch() as watched:
+            loop.often()
+            shop.label()
+            shop.wait_split(on_demand=1, spot=3)
+            before = generations(shop)
+            loop.often()
+            assert generations(shop) == before
+            loop.wanted = wanted(image="web:2")
+            shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 everywhere")
+            shop.wait_split(on_demand=1, spot=3)
+            loop.often()
+            assert generations(shop) == {pool: count + 1 for pool, count in before.items()}
+            shop.unlabel()
+            shop.wait_given_back()
+            loop.often()
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest_asked() <= REPLICAS + SURGE
+        assert shop.deployments() == {"web"}
+        shop.wait_posted()
+        assert not shop.events("ForeignUnpause")
 
 
 class TestTracking:
@@ -149,7 +201,25 @@ class TestByHand:
                     "the new template everywhere",
                 )
 
+    def test_set_env_and_resources(self, shop: Shop) -> None:
+        """`kubectl set env` and `set resources` reach every pod; two changes in a row end with both."""
+        with shop.watch() as watched:
+            shop.kubectl("set", "env", "deployment/web", "COLOUR=green")
+            shop.kubectl("set", "resources", "deployment/web", "--requests=cpu=50m")
+            shop.until(
+                lambda: [*map(_asked, shop.pods())] == [("green", "50m")] * REPLICAS, "both everywhere"
+            )
+            shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest_asked() <= REPLICAS + SURGE
+
 
 def graces(shop: Shop) -> list[int]:
     """Return how long each pod is given to end."""
     return [pod["spec"]["terminationGracePeriodSeconds"] for pod in shop.pods()]
+
+
+def _asked(pod: JsonObject) -> tuple[str, str]:
+    container = pod["spec"]["containers"][0]
+    colour = next((each["value"] for each in container.get("env", ()) if each["name"] == "COLOUR"), "")
+    return colour, container["resources"]["requests"]["cpu"]

@@ -1,6 +1,13 @@
-"""What splitter stands on goes away under it: a namespace, the kind of its reports, a report."""
+"""What splitter stands on goes away under it: a namespace, a report."""
 
-from lab.fixtures.shop import Shop
+from collections.abc import Iterator
+
+import pytest
+
+from lab.fixtures.namespaces import GOING_S, NAMESPACES, open_shop
+from lab.fixtures.shop import DEADLINE_S, Shop
+from lab.sandbox.waiting import wait_until
+from world.sandbox import InMemory, Process
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 4, 2
@@ -39,3 +46,75 @@ class TestReport:
             assert watched.highest() <= REPLICAS + 1
         assert shop.snapshot() == before
         shop.wait_no_strays()
+
+
+class Log:
+    """What the controller says from now on."""
+
+    def __init__(self, controller: Process) -> None:
+        self._controller = controller
+        self._before = len(controller.said())
+
+    def complaints(self, about: str = "") -> list[str]:
+        """Return the warnings and errors that mention something."""
+        lines = self._controller.said()[self._before :].splitlines()
+        loud = [line for line in lines if " WARNING " in line or " ERROR " in line]
+        return [line for line in loud if about in line]
+
+    def tracebacks(self) -> int:
+        """Return how many times it said more than a sentence."""
+        return self._controller.said()[self._before :].count("Traceback")
+
+
+@pytest.fixture
+def log(controller: Process) -> Log:
+    """Return what the controller says in this test."""
+    return Log(controller)
+
+
+class TestNamespace:
+    @pytest.fixture
+    def doomed(self, sandbox: InMemory, controller: Process, shop: Shop) -> Iterator[Shop]:
+        """Yield a second namespace, which may be gone in the end."""
+        yield from open_shop(sandbox, controller, name=f"{shop.namespace}-doomed")
+
+    def test_deleted(self, shop: Shop, doomed: Shop, log: Log) -> None:
+        """It goes with all that was split there, without a flood in the log, and comes again as new.
+
+        Meanwhile the other namespaces are looked after as ever.
+        """
+        split_both(doomed)
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        with shop.watch() as watched:
+            doomed.kubectl("delete", "namespace", doomed.namespace, "--wait=false")
+            shop.scale(REPLICAS + 1)
+            shop.wait_split(on_demand=1, spot=4)
+            path = f"/api/v1/namespaces/{doomed.namespace}"
+            wait_until(
+                lambda: doomed.sandbox.api.find(path) is None,
+                what="the namespace to go",
+                deadline_s=GOING_S,
+            )
+            assert watched.lowest() >= REPLICAS
+        assert len(log.complaints(doomed.namespace)) <= len(NAMES), log.complaints(doomed.namespace)
+        assert not log.tracebacks()
+        doomed.sandbox.api.create(NAMESPACES, {"metadata": {"name": doomed.namespace}})
+        account = f"{path}/serviceaccounts/default"
+        wait_until(
+            lambda: doomed.sandbox.api.find(account), what="the service account", deadline_s=DEADLINE_S
+        )
+        split_both(doomed)
+
+
+def split_both(shop: Shop) -> None:
+    """Deploy and split two workloads."""
+    for name in NAMES:
+        shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label(name)
+    for name in NAMES:
+        shop.wait_split(on_demand=1, spot=3, name=name)
+
+
+NAMES = ("web", "cart")

@@ -8,12 +8,14 @@ import json
 
 import pytest
 
-from lab.fixtures.planted import ANNOTATIONS, PLANTED, VARIABLE
+from lab.fixtures.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE
 from lab.fixtures.shop import JsonObject, Shop, manifest
+from lives.policies import forbidden
 from world.sandbox import Process
 
 REPLICAS = 2
 ASKED = {"splitter.io/on-demand-base": "1"}
+REFUSED = "hunter2-refused"
 
 
 def workload(name: str = "web", secret: str = PLANTED) -> JsonObject:
@@ -60,3 +62,16 @@ def test_an_edit_is_told_by_its_fields(split_shop: Shop) -> None:
     field = f"spec.template.spec.containers.web.env.{VARIABLE['name']}.value"
     shop.reported("Drift", f"another client edited web-spot ({field}); put back")
     shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+
+
+def test_a_policy_with_words_of_its_own(shop: Shop, controller: Process) -> None:
+    """Whatever a policy of somebody's makes of a value is for Split and Event, and not for the log."""
+    shop.apply(workload(secret=REFUSED))
+    shop.wait_rolled_out()
+    words = f"nothing of this kind: {ARGUMENT.replace(PLANTED, REFUSED)}"
+    with forbidden(shop, "deployments", lambda raw: not raw["metadata"]["name"].endswith("-spot"), words):
+        shop.label()
+        shop.says("WriteDenied", words)
+        shop.reported("WriteDenied", words)
+        assert lines_about(controller, shop, "denied request: …")
+    assert REFUSED not in controller.said()

@@ -8,6 +8,7 @@ import pytest
 from e2e.support.external_signals import REPLICAS, SURGE, Say, Status, one_a_node
 from lab.fixtures.shop import Shop
 from lab.sandbox import Sandbox
+from world.sandbox import InMemory, Process
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 
@@ -91,5 +92,37 @@ def test_spot_that_cannot_be_had_is_covered_at_once(shop: Shop, reported: Status
     reported.remove()
     shop.until(lambda: (shop.twins() or (0, 0))[1] > 5, "all that fits to be asked of spot again")
     shop.until(lambda: shop.status()["reason"] != "SpotBlocked", "another reason")
+    shop.scale(REPLICAS)
+    shop.wait_split(on_demand=1, spot=3)
+
+
+def test_a_machine_that_was_never_asked_for_is_not_missed(
+    shop: Shop, sandbox: InMemory, controller: Process, say: Say
+) -> None:
+    """An invented NodeClaim says nothing about spot, whatever words; one that Karpenter made does."""
+    claims = "/apis/karpenter.sh/v1/nodeclaims"
+    sandbox.cluster.api.missing.discard("karpenter.sh")
+    controller.stop()
+    controller.start()
+    calm = {**ASKED, "splitter.io/grace": "1h"}
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=calm, template=one_a_node())
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+    shop.scale(8)
+    shop.until(lambda: shop.twins() == (1, 7), "seven to be asked of spot, which has four machines")
+    say.refused("invented", "7e6d0c9e-0000-4000-8000-000000000000")
+    shop.scale(9)
+    shop.until(lambda: shop.twins() == (1, 8), "one more to be asked of spot")
+    shop.wait_posted()
+    assert shop.events("SpotBlocked") == []
+    wanted = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}
+    claim: dict[str, Any] = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim"}
+    claim |= {"metadata": {"name": "spot-x1"}, "spec": {"requirements": [wanted]}}
+    made = sandbox.api.create(claims, claim)
+    sandbox.api.delete(f"{claims}/spot-x1")
+    say.refused("spot-x1", made["metadata"]["uid"])
+    shop.until(lambda: shop.twins() == (5, 5), "cover for four, and one probe")
+    shop.reported("SpotBlocked", "Karpenter finds no spot machine")
+    say.take_back()
     shop.scale(REPLICAS)
     shop.wait_split(on_demand=1, spot=3)

@@ -240,7 +240,6 @@ class InMemory(Sandbox):
         cluster = Cluster(seed, timing=Timing(start_s=0.2))
         for name in ("default", "kube-system", HOME):
             cluster.objects.put(f"/api/v1/namespaces/{name}", {"metadata": {}})
-        cluster.objects.put(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default", {"metadata": {}})
         return cluster
 
     async def _timed(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,17 @@
-"""The namespace controller: what is in a namespace that is deleted goes, then the namespace.
+"""The controllers of namespaces: each has an account; what is in one that is deleted goes, then itself.
 
-Source: pkg/controller/namespace/deletion of Kubernetes 1.36.
+Source: pkg/controller/{namespace/deletion,serviceaccount} of Kubernetes 1.36.
 """
 
 from world.controllers.loop import Controller, Informers, Key
-from world.kinds import NAMESPACES, Raw, Ref
+from world.kinds import NAMESPACES, Raw, Ref, path_of, ref_of
 
+_ACCOUNTS = "/api/v1/serviceaccounts"
 _AGAIN_S = 1.0
 
 
 class Namespaces(Controller):
-    """Empties what is being deleted."""
+    """Gives each the account `default`, and empties what is being deleted."""
 
     user = "system:serviceaccount:kube-system:namespace-controller"
 
@@ -20,14 +21,19 @@ class Namespaces(Controller):
 
     def _changed(self, old: Raw | None, new: Raw | None) -> None:
         del old
-        if new is not None and "deletionTimestamp" in new["metadata"]:
+        if new is not None:
             self.enqueue(("", new["metadata"]["name"]))
 
     async def sync(self, key: Key) -> None:
         """Delete what is there; come back until there is nothing."""
         ref = Ref(NAMESPACES, "", key[1])
         live = self.objects.find(ref)
-        if live is None or "deletionTimestamp" not in live["metadata"]:
+        if live is None:
+            return
+        if "deletionTimestamp" not in live["metadata"]:
+            account = path_of(_ACCOUNTS, key[1], "default")
+            if self.objects.find(ref_of(account)) is None:
+                self.objects.put(account, {"metadata": {}})
             return
         there = [
             (kind, raw)

@@ -1,14 +1,10 @@
 """`kubectl rollout resume` on the source at a bad moment: what serves stays, in any order of controllers."""
 
-import threading
-
 import pytest
 
 from lab.demo.watching import Watch
-from lab.fixtures.shop import DEADLINE_S, JsonObject, Shop
+from lab.fixtures.shop import JsonObject, Shop
 from lab.sandbox.fleet import Fleet
-
-pytestmark = pytest.mark.e2e
 
 
 def resume(shop: Shop) -> None:
@@ -31,22 +27,18 @@ def runs_beside(shop: Shop) -> bool:
 
 
 class Hand:
-    """A user who waits for a moment on the way back."""
+    """A user, and the moment on the way back that is waited for."""
 
     def __init__(self, moment: str) -> None:
         self._moment = moment
-        self._come = threading.Event()
+        self.come = False
 
     def see(self, _: object, raw: JsonObject, deleted: bool) -> None:
         """Look at a twin or a pod."""
         pauses = self._moment == PAUSED and raw["spec"].get("paused") and raw["metadata"]["name"] != "web"
         orphaned = self._moment == ORPHANED and not raw["metadata"].get("ownerReferences")
         if not deleted and (pauses or orphaned):
-            self._come.set()
-
-    def wait(self) -> None:
-        """Wait until the moment has come."""
-        assert self._come.wait(DEADLINE_S), self._moment
+            self.come = True
 
 
 PAUSED, ORPHANED = "a twin is paused", "pods have no owner"
@@ -69,7 +61,7 @@ def test_while_its_pods_change_their_owner(shop: Shop, moment: str) -> None:
         shop.set_image("web:bad")
         shop.until(lambda: has_no_image(shop), "the roll to be stuck")
         shop.unlabel()
-        hand.wait()
+        shop.until(lambda: hand.come, moment)
         resume(shop)
         shop.until(lambda: shop.split() is None or runs_beside(shop), "one of both to have the pods")
         shop.set_image("web:2")
