@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from world import clock
 from world.api import Api
+from world.controllers.autoscaler import Autoscalers
 from world.controllers.daemon_set import DaemonSets
 from world.controllers.deployment import Deployments
 from world.controllers.disruption import Disruptions
@@ -46,6 +47,7 @@ class Cluster:
         self.kubelets = Kubelets(running, self.machines, timing or Timing())
         self.scheduler = Scheduler(scheduling)
         self.garbage = Garbage(collecting)
+        self.autoscalers = Autoscalers(managing, self.metrics)
         self.controllers: list[Controller] = [
             Deployments(managing),
             ReplicaSets(managing),
@@ -58,6 +60,7 @@ class Cluster:
             Quotas(managing),
             Namespaces(managing),
             Claims(managing),
+            self.autoscalers,
             self.garbage,
             self.scheduler,
             self.kubelets,

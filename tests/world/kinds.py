@@ -24,6 +24,7 @@ CLAIMS: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES: Final = "/api/v1/persistentvolumes"
 PRIORITIES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 PLACEMENTS: Final = "/apis/splitter.io/v1alpha1/placements"
+AUTOSCALERS: Final = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
 _NAMES: Final = {
     DEPLOYMENTS: "Deployment",
@@ -44,12 +45,13 @@ _NAMES: Final = {
     VOLUMES: "PersistentVolume",
     PRIORITIES: "PriorityClass",
     "/api/v1/configmaps": "ConfigMap",
-    "/apis/autoscaling/v2/horizontalpodautoscalers": "HorizontalPodAutoscaler",
+    AUTOSCALERS: "HorizontalPodAutoscaler",
     "/apis/karpenter.sh/v1/nodeclaims": "NodeClaim",
 }
 # Those whose controller writes /status: a write to the object leaves it alone.
 WITH_STATUS: Final = frozenset(
     {DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, PODS, NODES, BUDGETS, SPLITS, QUOTAS, CLAIMS}
+    | {AUTOSCALERS}
 )
 WITHOUT_GENERATION: Final = frozenset({NODES, NAMESPACES, LEASES, EVENTS})
 _NOT_READY_S: Final = 300

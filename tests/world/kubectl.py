@@ -18,7 +18,11 @@ from world.pods import owned_by
 
 _LAST: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _REVISION: Final = "deployment.kubernetes.io/revision"
-_SHORT: Final = {"pvc": "persistentvolumeclaim", "quota": "resourcequota"}
+_SHORT: Final = {
+    "hpa": "horizontalpodautoscaler",
+    "pvc": "persistentvolumeclaim",
+    "quota": "resourcequota",
+}
 _GROUPS: Final = {
     "apps/v1": ("deployment", "replicaset", "statefulset", "daemonset", "controllerrevision"),
     "autoscaling/v2": ("horizontalpodautoscaler",),
