@@ -24,12 +24,9 @@ from lab.sandbox.versions import VARIABLE
 
 E2E = (
     "tests/e2e/test_life.py",
-    "tests/e2e/test_notices.py::test_a_notice_moves_replicas_and_its_end_brings_them_back",
-    "tests/e2e/test_notices.py::test_a_lost_kubelet_is_covered",
-    "tests/e2e/test_statefulset.py::test_label_splits_and_its_removal_gives_back",
-    "tests/e2e/test_statefulset.py::TestScale::test_by_the_split",
-    "tests/e2e/test_placed.py::test_label_places_and_its_removal_restarts_nothing",
-    "tests/e2e/test_placed.py::test_all_spot_gone_at_once",
+    "tests/e2e/test_related_objects.py",
+    "tests/e2e/test_statefulset.py",
+    "tests/e2e/test_placed.py",
     "tests/e2e/test_old_kubernetes.py",
     "tests/e2e/test_own_account.py",
     "tests/e2e/test_annotation_policies.py",

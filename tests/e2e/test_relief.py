@@ -5,15 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.support.admission import steadily
-from e2e.support.mortal import Mortal
 from lab.demo.watching import ScaleLog, Watch
 from lab.fixtures.metrics_api import MetricsApi
-from lab.fixtures.placed import POLICY, Placed, needs_placement
 from lab.fixtures.shop import JsonObject, Shop, manifest
 from lab.sandbox import Sandbox
 from lab.sandbox.fleet import Fleet
-from lab.sandbox.nodes import NODES
 from splitter.bundled import bundled_path
 
 N = 6
@@ -27,7 +23,6 @@ AT_LEAST: JsonObject = {
     "spec": {"limits": [{"type": "Container", "min": {"cpu": "50m"}}]},
 }
 
-ZONE = "topology.kubernetes.io/zone"
 # A machine without a replica would draw the new one, whatever is requested elsewhere.
 ONE_EACH: JsonObject = {
     "maxSkew": 1,
@@ -176,127 +171,3 @@ def test_a_new_replica_is_kept_off_the_hot_node(
         "the scheduler to say that it has bound a placeholder",
     )
     shop.until(lambda: not placeholders(shop), "the placeholders to go")
-
-
-@pytest.mark.e2e
-def test_what_prefers_spot_comes_to_spot(
-    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
-) -> None:
-    """Spot took nobody when the replicas were placed: when it does, they come, and nobody misses one."""
-    spot = set(fleet.names("spot"))
-    sandbox.kubectl("cordon", *spot)
-    sandbox.kubectl("apply", "-f", right)
-    wishes = {"relief": "cpu=85", "spot-affinity": "preferred", "soak": "5s"}
-    annotations = {f"splitter.io/{name}": value for name, value in wishes.items()}
-    app = manifest("web", N, annotations=annotations, ready_after="1s")
-    app["metadata"]["labels"]["splitter.io/split"] = "enabled"
-    shop.apply(app)
-    shop.until(lambda: shop.twins() == (0, N), "all to be of the spot twin")
-    shop.wait_steady()
-    assert not spot & set(shop.nodes())
-    metrics.uses("web", 100)
-    shop.until(lambda: "no spot node has room" in shop.status()["relief"]["message"], "it to be said")
-    with shop.watch() as watched:
-        sandbox.kubectl("uncordon", *spot)
-        said = shop.reported("Relieving", "is on-demand, and spot has had room for 5 s")
-        assert said.startswith(f"scale spot {N} -> {N + 1} (+1): web-")
-        shop.until(lambda: set(shop.nodes()) <= spot, "all to stand on spot")
-        shop.until(lambda: shop.twins() == (0, N) and not costs(shop), "the last move to end")
-        assert watched.lowest() == N
-        assert watched.highest() <= N + 1
-    moves = shop.status()["relief"]["moves"]
-    assert [move["aim"] for move in moves] == ["spot"] * len(moves)
-
-
-@pytest.mark.e2e
-def test_replicas_that_crowd_one_node_are_spread(
-    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
-) -> None:
-    """The other machines came later: its own constraint is kept again, and nobody misses a replica."""
-    full, *empty = fleet.names("spot")
-    sandbox.kubectl("cordon", *empty)
-    app = manifest("web", 2, annotations={"splitter.io/relief": "cpu=85"}, ready_after="1s")
-    app["metadata"]["labels"]["splitter.io/split"] = "enabled"
-    app["spec"]["template"]["spec"]["topologySpreadConstraints"] = [ONE_EACH | {"nodeTaintsPolicy": "Honor"}]
-    shop.apply(app)
-    shop.wait_split(on_demand=0, spot=2)
-    assert set(shop.nodes()) == {full}
-    metrics.uses("web", 100)
-    sandbox.kubectl("apply", "-f", right)
-    with shop.watch() as watched:
-        sandbox.kubectl("uncordon", *empty)
-        said = shop.reported("Relieving", f"{full} holds 2 of its replicas and")
-        assert said.startswith("scale spot 2 -> 3 (+1): web-")
-        shop.reported("Relieved", "goes, the new replica is ready elsewhere")
-        assert watched.lowest() == 2
-        assert watched.highest() <= 3
-    # It is told when the twin is lowered: who leaves has its cost until its ReplicaSet ends it.
-    shop.until(lambda: not costs(shop), "the replica to leave")
-    assert len(set(shop.nodes())) == 2
-    assert [move["aim"] for move in shop.status()["relief"]["moves"]] == ["spread"]
-
-
-@pytest.mark.campaign
-def test_it_dies_at_each_write_of_a_move(
-    mortal: Mortal, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
-) -> None:
-    """Killed after each write, no replica is missing, one at most is too many, and none stays so."""
-    shop = mortal.shop
-    piled(shop, fleet, "500ms")
-    sandbox.kubectl("apply", "-f", right)
-    with shop.watch() as watched:
-        metrics.uses("web", USED_M)
-        mortal.dies_at(lambda write: write.kind != "events")
-        mortal.until(lambda: shop.status().get("relief", {}).get("moves"), "a move")
-        mortal.until(
-            lambda: any("ended" in move for move in shop.status().get("relief", {}).get("moves", ())),
-            "a move that has ended",
-        )
-        deaths = sum(write.fatal for write in mortal.gateway.writes)
-        mortal.survives()
-        assert deaths >= 4
-        shop.annotate(relief="off")
-        shop.until(lambda: shop.twins() == (0, N) and shop.shape().total == N and not costs(shop), "calm")
-        assert watched.lowest() == N
-        assert watched.highest() <= N + 1
-        assert "lastLoss" not in shop.status()["rebalance"]
-
-
-@pytest.fixture
-def placement_policy(sandbox: Sandbox) -> Iterator[None]:
-    """Have the API server place pods; in other tests it does not."""
-    sandbox.kubectl("apply", "-f", POLICY)
-    yield
-    sandbox.kubectl("delete", "-f", POLICY)
-
-
-@pytest.mark.e2e
-@needs_placement
-@pytest.mark.usefixtures("placement_policy")
-def test_a_member_restarts_off_a_hot_node(
-    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
-) -> None:
-    """Where its StatefulSet asks for that itself: one, in its own pool, and the others serve."""
-    db = Placed(shop)
-    db.create(0, {"splitter.io/relief": "cpu=85,restarts", "splitter.io/on-demand-base": "0"})
-    db.label()
-    shop.until(lambda: db.placed_by() == [] and steadily(db.is_mutated), "the policy to know it")
-    db.scale(3)  # so that none has to move, which would keep all of them for an hour
-    db.wait_placed([], [0, 1, 2])
-    zones = {raw["metadata"]["name"]: raw["metadata"]["labels"][ZONE] for raw in sandbox.api.list(NODES)}
-    of_zone = Counter(zones[node] for node in fleet.names("spot"))
-    # The scheduler prefers the zone that has no member: there has to be a cool machine in it.
-    hot = next(node for node in map(db.node_of, range(3)) if of_zone[zones[node]] > 1)
-    [name] = [f"db-{k}" for k in range(3) if db.node_of(k) == hot]
-    before = db.uids()
-    shop.apply(pinned("hog", hot, "3"))
-    metrics.uses("hog", 8 * 1000 - USED_M - 400)
-    metrics.uses("db", USED_M)
-    with db.watch() as watched:
-        sandbox.kubectl("apply", "-f", right)
-        said = shop.reported("Relieved", f"{name} has left", name="db")
-        assert said.startswith(f"{name} has left {hot}, and is ready on spot-")
-        assert watched.lowest() == 2
-    assert db.is_placed([], [0, 1, 2])
-    after = db.uids()
-    assert {one for one in before if before[one] != after[one]} == {name}

@@ -1,6 +1,6 @@
 """A backup is restored where splitter has never been: in Velero's order, with kubectl, as the guide says.
 
-docs/how-to/backup-and-restore.md. Where splitter runs already: tests/e2e/test_restored.py.
+docs/how-to/backup-and-restore.md. Where splitter runs already: tests/lives/test_restored.py.
 """
 
 import json

@@ -1,7 +1,7 @@
 """What splitter's MutatingAdmissionPolicy does to a new pod of a StatefulSet that a Placement names.
 
 Source: manifests/admission/placement.yaml, for nodes that are labelled as Karpenter does. The policy itself
-is tried on a real API server (tests/e2e/test_placement.py).
+is tried on a real API server (tests/e2e/test_placement_policy.py).
 """
 
 from typing import TYPE_CHECKING, Any, Final
