@@ -101,6 +101,66 @@ def split(seen: Seen) -> Seen:
     return seen
 
 
+def verify_log(seen: Seen) -> None:
+    """Each reconcile is one line of JSON with the same fields; no manifest and no environment is in it."""
+    shop = seen.shop
+
+    def reconciles() -> list[JsonObject]:
+        whole, _, _ = seen.controller.said().rpartition("\n")  # the last line may be half written
+        lines = [json.loads(line) for line in whole.splitlines()]
+        of_all = [line for line in lines if line["message"] == "reconciled"]
+        return [line for line in of_all if line["workload"] == f"{shop.namespace}/web"]
+
+    def answered() -> list[JsonObject]:
+        return [line for line in reconciles() if line["reason"] == "SpotInterrupted" and line["actions"]]
+
+    shop.until(answered, "the line on the answer, which is written after the answer")
+    ours, answers = reconciles(), answered()
+    assert len(ours) > 5
+    fields = {
+        "time",
+        "level",
+        "logger",
+        "message",
+        "workload",
+        "kind",
+        "state",
+        "reason",
+        "actions",
+        "took_ms",
+    }
+    assert {frozenset(line) for line in ours} == {frozenset({*fields, "because"})}
+    assert {line["level"] for line in answers} <= {"WARNING", "INFO"}
+    assert SECRET not in seen.controller.said()
+    assert "containers" not in seen.controller.said()
+
+
+def verify_series(seen: Seen) -> None:
+    """Given back or deleted, a workload leaves no series; what is served is what the reference lists."""
+    shop = seen.shop
+    # Not `deploy`: by the time of a look they may be taken over, and so not rolled out any more.
+    for name in ("cart", "gone"):
+        shop.apply(manifest(name, 2, surge=SURGE, labels={"splitter.io/split": "enabled"}))
+    for name in ("cart", "gone"):
+        shop.wait_split(on_demand=0, spot=2, name=name)
+    families = list(text_string_to_metric_families(seen.scraped()))
+    names = {
+        family.name + ("_total" if family.type == "counter" else "")
+        for family in families
+        if family.name.startswith("splitter_")
+    }
+    assert names <= set(served())
+    of_web = [
+        sample for family in families for sample in family.samples if sample.labels.get("name") == "web"
+    ]
+    assert 15 <= len(of_web) <= 35
+    shop.unlabel("cart")
+    shop.wait_given_back("cart")
+    shop.delete("gone")
+    shop.until(lambda: not {"cart", "gone"} & named(seen.scraped()), "their series to go")
+    assert "web" in named(seen.scraped())
+
+
 def test_a_loss_and_a_return(split: Seen, fleet: Fleet) -> None:
     """Share, cover, reaction, pod-seconds and alerts are what happened, as seen by a real Prometheus."""
     shop, prometheus = split.shop, split.prometheus
@@ -149,6 +209,7 @@ def test_a_loss_and_a_return(split: Seen, fleet: Fleet) -> None:
     assert 0 < p99_s <= outage_s
     states = prometheus.alerts()
     assert "firing" not in {states[name] for name in states if name.startswith("Splitter")}, states
+    verify_log(split)
 
 
 def test_alerts_fire_and_end(split: Seen) -> None:
@@ -159,6 +220,7 @@ def test_alerts_fire_and_end(split: Seen) -> None:
     assert split.value("splitter_refused", 'reason="StrategyRecreate"', of='name="fixed"') == 1
     shop.kubectl("label", "deployment", "fixed", "splitter.io/split-")
     shop.until(lambda: "SplitRefused/fixed" not in prometheus.alerts(), "the refusal to be over")
+    verify_series(split)
 
     split.controller.stop()
     shop_gone = lambda: prometheus.alerts().get("SplitterDown") == "firing"  # noqa: E731
@@ -171,32 +233,6 @@ def test_alerts_fire_and_end(split: Seen) -> None:
     assert split.value("splitter_decisions_total", 'reason="SpotInterrupted"') == 0
 
 
-def test_series_go_with_the_workload(split: Seen) -> None:
-    """Given back or deleted, a workload leaves no series; what is served is what the reference lists."""
-    shop = split.shop
-    # Not `deploy`: by the time of a look they may be taken over, and so not rolled out any more.
-    for name in ("cart", "gone"):
-        shop.apply(manifest(name, 2, surge=SURGE, labels={"splitter.io/split": "enabled"}))
-    for name in ("cart", "gone"):
-        shop.wait_split(on_demand=0, spot=2, name=name)
-    families = list(text_string_to_metric_families(split.scraped()))
-    names = {
-        family.name + ("_total" if family.type == "counter" else "")
-        for family in families
-        if family.name.startswith("splitter_")
-    }
-    assert names <= set(served())
-    of_web = [
-        sample for family in families for sample in family.samples if sample.labels.get("name") == "web"
-    ]
-    assert 15 <= len(of_web) <= 35
-    shop.unlabel("cart")
-    shop.wait_given_back("cart")
-    shop.delete("gone")
-    shop.until(lambda: not {"cart", "gone"} & named(split.scraped()), "their series to go")
-    assert "web" in named(split.scraped())
-
-
 def named(text: str) -> set[str]:
     """Return the names of all workloads in what is served."""
     return {
@@ -205,43 +241,6 @@ def named(text: str) -> set[str]:
         for sample in family.samples
         if "name" in sample.labels and "namespace" in sample.labels
     }
-
-
-def test_the_log_of_a_pass(split: Seen, fleet: Fleet) -> None:
-    """Each reconcile is one line of JSON with the same fields; no manifest and no environment is in it."""
-    shop = split.shop
-    node = next(node for node in shop.nodes() if node.startswith("spot"))
-    fleet.notice(node)
-    shop.until(lambda: shop.available_off(node) >= REPLICAS, f"{REPLICAS} replicas beside {node}")
-
-    def reconciles() -> list[JsonObject]:
-        whole, _, _ = split.controller.said().rpartition("\n")  # the last line may be half written
-        lines = [json.loads(line) for line in whole.splitlines()]
-        of_all = [line for line in lines if line["message"] == "reconciled"]
-        return [line for line in of_all if line["workload"] == f"{shop.namespace}/web"]
-
-    def answered() -> list[JsonObject]:
-        return [line for line in reconciles() if line["reason"] == "SpotInterrupted" and line["actions"]]
-
-    shop.until(answered, "the line on the answer, which is written after the answer")
-    ours, answers = reconciles(), answered()
-    assert len(ours) > 5
-    fields = {
-        "time",
-        "level",
-        "logger",
-        "message",
-        "workload",
-        "kind",
-        "state",
-        "reason",
-        "actions",
-        "took_ms",
-    }
-    assert {frozenset(line) for line in ours} == {frozenset({*fields, "because"})}
-    assert {line["level"] for line in answers} <= {"WARNING", "INFO"}
-    assert SECRET not in split.controller.said()
-    assert "containers" not in split.controller.said()
 
 
 async def test_a_series_of_events(sandbox: Sandbox, shop: Shop, kubeconfig: Path) -> None:

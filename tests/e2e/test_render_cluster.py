@@ -40,42 +40,37 @@ def diff(shop: Shop, admin: Terminal, *options: str) -> Answer:
     return admin.splitter("render", "deploy/web", "-n", shop.namespace, "--diff", *options)
 
 
-class TestDiff:
-    def test_of_one_that_is_split(self, split: Shop, admin: Terminal, tmp_path: Path) -> None:
-        """Just what would change about the twins, by the set and policy asked; nothing is written."""
-        before = Running(split)
-        assert reported(diff(split, admin)) == ""  # as they would be rendered
-        file = written(tmp_path, with_grace(9))
-        answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
-        assert answer.returncode == DIFFERS, answer.stderr
-        changed = [line for line in answer.stdout.splitlines() if line[0] in "+-"]
-        assert changed == [
-            "--- live/web-spot",
-            "+++ rendered/web-spot",
-            "-      terminationGracePeriodSeconds: 5",
-            "+      terminationGracePeriodSeconds: 9",
-        ]
-        answer = diff(split, admin, "--annotation", "spot-affinity=preferred", "--pool", "spot")
-        assert answer.returncode == DIFFERS, answer.stderr
-        assert "+          preferredDuringSchedulingIgnoredDuringExecution:" in answer.stdout.splitlines()
-        file = written(tmp_path, NO_IMAGE)
-        answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
-        assert answer.returncode == 1
-        assert 'as the template set "mine" renders it' in answer.stderr
-        assert "spec.template.spec.containers[1].image: Required value" in answer.stderr
-        before.verify()
+def test_of_one_that_is_split(split: Shop, admin: Terminal, viewer: Terminal, tmp_path: Path) -> None:
+    """Just what would change about the twins, by the set and policy asked; nothing is written.
 
-
-class TestTwins:
-    def test_of_a_workload(self, split: Shop, viewer: Terminal) -> None:
-        """As the controller has rendered them, by the policy in force: the Namespace's defaults too.
-
-        A look is free. Who may not write a Deployment may not have it tried either, and is told so.
-        """
-        split.kubectl("annotate", "namespace", split.namespace, "splitter.io/spot-affinity=preferred")
-        text = reported(viewer.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
-        assert text.startswith("# 2 of 3 replicas when all is well; splitter writes the number\n")
-        assert "preferredDuringSchedulingIgnoredDuringExecution" in text
-        answer = diff(split, viewer)
-        assert (answer.returncode, answer.stdout) == (1, "")
-        assert "cannot patch resource" in answer.stderr
+    Without `--diff` they are as the controller has rendered them, by the policy in force: the Namespace's
+    defaults too. A look is free. Who may not write a Deployment may not have it tried either, and is told so.
+    """
+    before = Running(split)
+    assert reported(diff(split, admin)) == ""  # as they would be rendered
+    file = written(tmp_path, with_grace(9))
+    answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
+    assert answer.returncode == DIFFERS, answer.stderr
+    changed = [line for line in answer.stdout.splitlines() if line[0] in "+-"]
+    assert changed == [
+        "--- live/web-spot",
+        "+++ rendered/web-spot",
+        "-      terminationGracePeriodSeconds: 5",
+        "+      terminationGracePeriodSeconds: 9",
+    ]
+    answer = diff(split, admin, "--annotation", "spot-affinity=preferred", "--pool", "spot")
+    assert answer.returncode == DIFFERS, answer.stderr
+    assert "+          preferredDuringSchedulingIgnoredDuringExecution:" in answer.stdout.splitlines()
+    file = written(tmp_path, NO_IMAGE)
+    answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
+    assert answer.returncode == 1
+    assert 'as the template set "mine" renders it' in answer.stderr
+    assert "spec.template.spec.containers[1].image: Required value" in answer.stderr
+    before.verify()
+    split.kubectl("annotate", "namespace", split.namespace, "splitter.io/spot-affinity=preferred")
+    text = reported(viewer.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
+    assert text.startswith("# 2 of 3 replicas when all is well; splitter writes the number\n")
+    assert "preferredDuringSchedulingIgnoredDuringExecution" in text
+    answer = diff(split, viewer)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert "cannot patch resource" in answer.stderr

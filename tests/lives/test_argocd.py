@@ -1,11 +1,7 @@
-"""What Argo CD would show through the life of a split workload, by its own scripts and with real objects."""
-
-import pytest
+"""What Argo CD would show through the life of a split workload, by its own scripts."""
 
 from argocd import health
 from lab.fixtures.shop import Shop
-
-pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS = 3
