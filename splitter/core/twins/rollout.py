@@ -115,6 +115,9 @@ def next_roll(
         waits_for = waits_for or _exchanging(twin) or _unseen(twin)
     else:
         waits_for = finishing or _becoming_available(where) or _making_headroom(where)
+        if twin is on_demand and spot.is_losing and _serving(twin) < twin.spec_replicas:
+            # What took its template back would do so again at once (H65).
+            waits_for = waits_for or _coming_back(twin, rendered[pool])
     if where.source_rolls and _serving(twin):
         waits_for = waits_for or "the source rolls its own pods first"
     if waits_for is not None:

@@ -129,6 +129,19 @@ class TestTheOrder:
         assert held.reason is Reason.ROLLOUT_HELD
         assert isinstance(next_roll(cover, doomed, rendered("v3"), full), Roll)
 
+    def test_nor_does_it_come_back_while_a_quota_refuses_the_cover(self) -> None:
+        """The same emergency would take it back again at once, and so for as long as it lasts (life 11)."""
+        refusal = Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota")
+        good = replica_set("web-on-demand-1", 7, pods(3), refusal=refusal)
+        cover = twin_of(Pool.ON_DEMAND, [good], updated=3, rendered_hash=withdrawn("v2|on-demand"))
+        short = replace(WHERE, available=6, placeless=4, headroom=0)
+        assert not is_unfinished(cover, NOW)
+        held = next_roll(cover, twin(Pool.SPOT, pods(3, doomed=2)), rendered("v2"), short)
+        assert isinstance(held, Note)
+        assert held.message == "web-on-demand waits: its last good template comes up before the new one"
+        assert isinstance(next_roll(cover, twin(Pool.SPOT, pods(5)), rendered("v2"), short), Roll)
+        assert isinstance(next_roll(cover, twin(Pool.SPOT, pods(3, doomed=2)), rendered("v3"), short), Roll)
+
     def test_an_empty_twin_just_gets_it(self) -> None:
         """There is nothing to roll; but last, since an emergency can rely on the old one."""
         result = next_roll(twin(Pool.ON_DEMAND), spot("v2"), rendered("v2"), replace(WHERE, available=6))
