@@ -36,6 +36,7 @@ _MOST_WAITING: Final = 100
 class Status(StrEnum):
     """The gRPC statuses that are answered, by their names."""
 
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
     NOT_FOUND = "NOT_FOUND"
     RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"

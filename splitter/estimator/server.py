@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,15 +11,17 @@ import grpc.aio
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.estimator.answers import MAX_BYTES, READERS, Estimator, RefusedError
+from splitter.estimator.answers import MAX_BYTES, READERS, Estimator, RefusedError, Status
 
 logger = logging.getLogger("splitter.estimator")
 
 SERVICE: Final = "github.com.karmada_io.karmada.pkg.estimator.service.Estimator"
 _AT_ONCE: Final = 64
 _OPTIONS: Final = (("grpc.max_receive_message_length", MAX_BYTES), ("grpc.so_reuseport", 0))
+# Karmada waits 3 s for an answer. A call that never sends its request would keep its place among the 64.
+_SENT_WITHIN_S: Final = 3.0
 
-Handler = Callable[[bytes, Any], Awaitable[bytes]]
+Handler = Callable[[AsyncIterator[bytes], Any], Awaitable[bytes]]
 
 
 async def serve(
@@ -32,7 +34,7 @@ async def serve(
     """
     server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=_AT_ONCE)
     handlers = {
-        method: grpc.unary_unary_rpc_method_handler(_handler(estimator, method)) for method in READERS
+        method: grpc.stream_unary_rpc_method_handler(_handler(estimator, method)) for method in READERS
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     try:
@@ -53,8 +55,10 @@ async def serve(
 
 
 def _handler(estimator: Estimator, method: str) -> Handler:
-    async def handle(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
+    # The calls are unary. On the wire a stream of one request is the same, and here it can be waited for.
+    async def handle(sent: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> bytes:
         try:
+            request = await _first(sent)
             response = estimator.answer(method, request)
         except RefusedError as refused:
             logger.info("%s: %s", method, refused.message)
@@ -64,6 +68,18 @@ def _handler(estimator: Estimator, method: str) -> Handler:
         return response
 
     return handle
+
+
+async def _first(sent: AsyncIterator[bytes]) -> bytes:
+    """Return the request. Raises RefusedError if none comes."""
+    try:
+        async with asyncio.timeout(_SENT_WITHIN_S):
+            return await anext(aiter(sent))
+    except StopAsyncIteration:
+        raise RefusedError(Status.INVALID_ARGUMENT, "the call has no request") from None
+    except TimeoutError:
+        late = f"the request has not come within {_SENT_WITHIN_S:g} s"
+        raise RefusedError(Status.DEADLINE_EXCEEDED, late) from None
 
 
 def _credentials(tls: Path, client_ca: Path | None) -> grpc.ServerCredentials:

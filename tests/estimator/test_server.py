@@ -1,77 +1,15 @@
 """The server, asked over a real connection with Karmada's bytes."""
 
 import asyncio
-import json
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Awaitable, Callable
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from estimator import requests
-from lab.checkout import ROOT
-from lab.fixtures.controller import environment
-from listening import Listening
+from estimator.served import PAIR, RAW, Answering, aio, asked, grpc, method, running, server
 from splitter.core.errors import SplitterError
-from splitter.estimator.answers import MAX_BYTES, READERS, Estimator, RefusedError, Status
-from splitter.estimator.wire import number_field
-
-grpc = pytest.importorskip("grpc")
-aio = pytest.importorskip("grpc.aio")
-server = pytest.importorskip("splitter.estimator.server")
-
-PAIR = Path(__file__).parents[1] / "worthless.pem"
-RAW = requests.max_replicas(cpu="1")
-
-
-class Answering(Estimator):
-    """An estimator that answers 7, or refuses, or fails."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-        self.asked: list[tuple[str, bytes]] = []
-
-    def answer(self, method: str, raw: bytes) -> bytes:
-        """Return 7, or raise."""
-        self.asked.append((method, raw))
-        if self.error is not None:
-            raise self.error
-        return number_field(1, 7)
-
-
-def asked(
-    estimator: Estimator,
-    ask: Callable[[Any], Awaitable[None]],
-    tls: Path | None = None,
-    client_ca: Path | None = None,
-    credentials: Any = None,  # noqa: ANN401 - grpc has no types
-) -> None:
-    """Serve, and ask by a channel."""
-
-    async def both() -> None:
-        serving, port = await server.serve(estimator, "127.0.0.1:0", tls, client_ca)
-        address = f"127.0.0.1:{port}"
-        channel = aio.secure_channel(address, credentials) if credentials else aio.insecure_channel(address)
-        try:
-            async with channel:
-                await ask(channel)
-        finally:
-            await serving.stop(None)
-
-    asyncio.run(both())
-
-
-def method(channel: Any, name: str) -> Any:  # noqa: ANN401 - grpc has no types
-    """Return a call as Karmada makes it."""
-    return channel.unary_unary(f"/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/{name}")
+from splitter.estimator.answers import MAX_BYTES, READERS, RefusedError, Status
 
 
 async def ask_once(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
@@ -141,7 +79,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_answers_over_tls(folder: Path) -> None:
-    """A client that trusts the certificate is answered, one in the clear is not; a lost file ends nothing."""
+    """A client that trusts the certificate is answered; one that does not, or in the clear, is not.
+
+    A lost file ends nothing.
+    """
     trusting = grpc.ssl_channel_credentials(PAIR.read_bytes())
 
     async def ask(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
@@ -151,6 +92,7 @@ def test_answers_over_tls(folder: Path) -> None:
     asked(Answering(), ask, folder, credentials=trusting)
     shutil.copyfile(PAIR, folder / "tls.key")
     asked(Answering(), is_refused, folder)
+    asked(Answering(), is_refused, folder, credentials=grpc.ssl_channel_credentials())
 
 
 def test_answers_certified_clients_only(folder: Path) -> None:
@@ -173,79 +115,16 @@ def test_says_what_keeps_it_from_serving(folder: Path) -> None:
         asyncio.run(ask("127.0.0.1:0", folder))
 
 
-class ApiServer(BaseHTTPRequestHandler):
-    """An API server with one node and nothing else, whose watches tell nothing."""
-
-    _CREATED = "2026-01-05T09:00:00Z"
-    NODE = {  # noqa: RUF012 - it is read only
-        "metadata": {
-            "name": "a",
-            "uid": "a",
-            "resourceVersion": "1",
-            "creationTimestamp": "2026-01-05T09:00:00Z",
-        },
-        "spec": {},
-        "status": {
-            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-    over = threading.Event()
-
-    def do_GET(self) -> None:
-        """Answer a list, or keep a watch open."""
-        items = [self.NODE] if self.path.startswith("/api/v1/nodes") else []
-        listed = {"gitVersion": "v1.36.3", "metadata": {"resourceVersion": "1"}, "items": items}
-        content = b"" if "watch=" in self.path else json.dumps(listed).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        if content:
-            self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-        if not content:
-            self.over.wait(60)
-
-    def log_message(self, *_: object) -> None:
-        """Keep quiet."""
-
-
 def test_a_process_answers_and_ends_when_it_is_told(tmp_path: Path) -> None:
     """`splitter estimator` as the manifest runs it; SIGTERM ends it with 0."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    api = Listening(("127.0.0.1", 0), ApiServer)
-    threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    kubeconfig = tmp_path / "kubeconfig"
-    named = {"name": "a", "cluster": {"server": f"http://127.0.0.1:{api.server_address[1]}"}, "user": {}}
-    context = {"name": "a", "context": {"cluster": "a", "user": "a"}}
-    content = {"clusters": [named], "users": [named], "contexts": [context], "current-context": "a"}
-    kubeconfig.write_text(json.dumps(content))
-    variables = environment(tmp_path, kubeconfig, ESTIMATOR_CLUSTER="m1", ESTIMATOR_PORT=str(port))
-    # Where grpcio is, if it is not beside everything else.
-    variables["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(Path(grpc.__file__).parents[1])])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "splitter", "estimator"],
-        env=variables,
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with running(tmp_path) as it:
 
-    async def ask() -> bytes:
-        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            call = method(channel, "MaxAvailableReplicas")
-            return bytes(await call(RAW, timeout=60, wait_for_ready=True))
+        async def ask() -> bytes:
+            async with aio.insecure_channel(it.address) as channel:
+                call = method(channel, "MaxAvailableReplicas")
+                return bytes(await call(RAW, timeout=60, wait_for_ready=True))
 
-    try:
         assert asyncio.run(ask()) == b"\x08\x04"
-        process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        ApiServer.over.set()
-        api.shutdown()
-        api.server_close()
-    assert process.returncode == 0, said
-    assert f"answering for the cluster m1 on port {port}" in said
+        said = it.end()
+    assert f"answering for the cluster m1 on port {it.port}" in said
     assert "Traceback" not in said
