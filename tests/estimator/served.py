@@ -74,6 +74,11 @@ def method(channel: Any, name: str) -> Any:  # noqa: ANN401 - grpc has no types
     return channel.unary_unary(f"/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/{name}")
 
 
+async def ask_once(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
+    """Ask one of the three, and get the bytes of 7."""
+    assert await method(channel, "MaxAvailableReplicas")(RAW, timeout=10) == b"\x08\x07"
+
+
 class ApiServer(BaseHTTPRequestHandler):
     """An API server with one node and nothing else, whose watches tell nothing."""
 

@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from estimator.served import PAIR, RAW, Answering, aio, asked, grpc, method, running, server
+from estimator.served import PAIR, RAW, Answering, aio, ask_once, asked, grpc, method, running, server
 from splitter.core.errors import SplitterError
 from splitter.estimator.answers import MAX_BYTES, READERS, RefusedError, Status
-
-
-async def ask_once(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
-    """Ask one of the three, and get the bytes of 7."""
-    assert await method(channel, "MaxAvailableReplicas")(RAW, timeout=10) == b"\x08\x07"
 
 
 async def is_refused(channel: Any) -> None:  # noqa: ANN401 - grpc has no types

@@ -1,4 +1,4 @@
-"""Many callers, slow ones and broken ones: each is told by a status, and the others are answered."""
+"""Many callers, slow ones and broken ones: each gets a status, and the others are answered."""
 
 import asyncio
 import socket
@@ -10,9 +10,8 @@ from typing import Any, Final
 import pytest
 
 from estimator import requests
-from estimator.requests import field
-from estimator.served import RAW, Answering, ApiServer, Running, aio, asked, method, running, server
-from estimator.test_server import ask_once
+from estimator.requests import field, quantity
+from estimator.served import RAW, Answering, ApiServer, Running, aio, ask_once, asked, method, running, server
 from lab.bench.figures import memory_mb
 from splitter.estimator.answers import MAX_BYTES
 
@@ -20,6 +19,7 @@ MAX: Final = "MaxAvailableReplicas"
 UNSCHEDULABLE: Final = "GetUnschedulableReplicas"
 AT_ONCE, CALLS, BATCH = 64, 1200, 40
 LARGE_MB = CALLS * MAX_BYTES / 1e6
+GPU = field(1, "m1") + field(2, field(5, quantity("example.com/gpu", "1")))
 _OWN: Final = [("grpc.use_local_subchannel_pool", 1)]  # a connection of its own
 
 
@@ -37,7 +37,7 @@ async def is_answered_again(channel: Any) -> None:  # noqa: ANN401 - grpc has no
 
 class TestSlow:
     def test_calls_that_send_nothing_keep_no_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As many as there are places: they are told that they are late, and the next one is answered."""
+        """As many as there are places: they hear that they are late, and the next one is answered."""
         monkeypatch.setattr(server, "_SENT_WITHIN_S", 1.0)
 
         async def ask(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
@@ -83,7 +83,7 @@ class TestSlow:
         async def ask(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
             for _ in range(200):
                 call = method(channel, MAX)(RAW, timeout=60)
-                await asyncio.sleep(0)
+                await call.wait_for_connection()
                 call.cancel()
             await ask_once(channel)
 
@@ -119,7 +119,7 @@ class TestProcess:
     """A whole process, whose caches are a real cluster's."""
 
     @pytest.mark.parametrize(
-        ("name", "raw", "told"),
+        ("name", "raw", "status"),
         [
             (MAX, b"\x0a\xff", "INVALID_ARGUMENT"),
             (MAX, b"", "INVALID_ARGUMENT"),
@@ -132,7 +132,7 @@ class TestProcess:
         ],
         ids=["no message", "empty", "another cluster", "large", "namespace", "no name", "kind", "method"],
     )
-    def test_tells_what_is_wrong(self, process: Running, name: str, raw: bytes, told: str) -> None:
+    def test_tells_what_is_wrong(self, process: Running, name: str, raw: bytes, status: str) -> None:
         """By a status of gRPC; the next call is answered."""
 
         async def ask() -> tuple[str, bytes]:
@@ -141,23 +141,21 @@ class TestProcess:
                 code = await code_of(method(channel, name)(raw, timeout=60))
                 return code, bytes(await method(channel, MAX)(RAW, timeout=60))
 
-        assert asyncio.run(ask()) == (told, b"\x08\x04")
+        assert asyncio.run(ask()) == (status, b"\x08\x04")
 
     @pytest.mark.parametrize(
-        ("requested", "answer"),
-        [({"cpu": "999999999999"}, b"\x08\x00"), ({"cpu": "1", "example.com/gpu": "1"}, b"\x08\x00")],
+        "raw",
+        [requests.max_replicas(cpu="999999999999"), GPU],
+        ids=["more than a node has", "what no node has"],
     )
-    def test_has_no_room_for_what_is_too_large(
-        self, process: Running, requested: dict[str, str], answer: bytes
-    ) -> None:
-        """More than any node has, or what no node has: 0, which is an answer."""
+    def test_has_no_room_for_what_is_too_large(self, process: Running, raw: bytes) -> None:
+        """0, which is an answer."""
 
         async def ask() -> bytes:
             async with aio.insecure_channel(process.address) as channel:
-                raw = requests.max_replicas(**requested)
                 return bytes(await method(channel, MAX)(raw, timeout=60, wait_for_ready=True))
 
-        assert asyncio.run(ask()) == answer
+        assert asyncio.run(ask()) == b"\x08\x00"
 
     def test_answers_many_at_once_in_bounded_memory(self, process: Running) -> None:
         """Each is answered, and what has been asked is not kept."""
@@ -180,7 +178,7 @@ class TestProcess:
 
 class TestStart:
     def test_is_not_served_before_the_caches_are_full(self, tmp_path: Path) -> None:
-        """Nothing is told of a cluster that is not known yet, so Karmada goes on by its own counts."""
+        """Nothing is said of a cluster that is not known yet, so Karmada goes on by its own counts."""
         with running(tmp_path, listed=False) as it:
 
             async def ask(*, wait: bool) -> str:
