@@ -20,11 +20,17 @@ _CONNECTIONS = 32  # of `plan`, which reads many kinds at once
 
 @asynccontextmanager
 async def connected(
-    settings_file: Path | None, kubeconfig: Path | None = None, context: str | None = None
+    settings_file: Path | None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    at_once: bool = True,
 ) -> AsyncIterator[tuple[Client, Settings]]:
     """Connect with the kubeconfig that is named, else KUBECONFIG, ~/.kube/config, the pod's service account.
 
-    Raises SplitterError when the API server does not answer, MendableError with its words when it refuses.
+    `at_once`: ask the API server now whether it answers; without it, nothing is asked yet.
+    Raises SplitterError when the API server does not answer, MendableError with its words when it
+    refuses.
     """
     settings = load_settings(settings_file)
     path = kubeconfig or settings.kubeconfig or kubeconfig_path()
@@ -32,7 +38,8 @@ async def connected(
         path, context or settings.context, settings.api_timeout_s, connections=_CONNECTIONS
     )
     try:
-        await check_connection(client)
+        if at_once:
+            await check_connection(client)
         yield client, settings
     except ApiError as error:
         raise MendableError(f"the API server answered: {error}") from error

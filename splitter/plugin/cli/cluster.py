@@ -44,9 +44,9 @@ class Cluster:
             namespace = namespace_of(path, self.context or settings.context)
         return target_of(workload, namespace, everywhere=self.everywhere)
 
-    def connected(self) -> AbstractAsyncContextManager[tuple[Client, Settings]]:
+    def connected(self, *, at_once: bool = True) -> AbstractAsyncContextManager[tuple[Client, Settings]]:
         """Connect as kubectl would (`splitter.connection`)."""
-        return connected(self.settings_file, self.kubeconfig, self.context)
+        return connected(self.settings_file, self.kubeconfig, self.context, at_once=at_once)
 
     async def chosen(self, client: Client, target: Target) -> Callable[[Key], bool]:
         """Return which workloads are asked about: by name and namespace, and by their labels with `-l`.

@@ -8,8 +8,8 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -19,12 +19,13 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.typedefs import Handler
 
-from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
+from splitter.core.names import Key
+from splitter.plugin.dashboard.clusters import MEMBERS
 from splitter.plugin.dashboard.fleet import element_id
 from splitter.plugin.dashboard.guard import HEADERS, Guard
 from splitter.plugin.dashboard.model import Model
 from splitter.plugin.dashboard.simulator import Simulator
-from splitter.plugin.dashboard.views import FILES, Views, sent
+from splitter.plugin.dashboard.views import FILES, ClustersViews, Views, key_at, sent
 
 logger = logging.getLogger("splitter.dashboard")
 
@@ -39,7 +40,6 @@ _PICTURES_S = 2.0
 _WRITE_S = 20.0
 _ROWS_AT_ONCE = 200
 _NAME = 3 * 253  # of what is not shown: no name of Kubernetes' is longer
-_KINDS = {"deployment": DEPLOYMENT, "statefulset": STATEFUL_SET}
 _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
@@ -57,13 +57,30 @@ async def serve(model: Model, views: Views, simulator: Simulator, port: int = 0)
 
     Raises OSError where the port is taken.
     """
+    async with _serve({"": _Page(model, views, simulator)}, port) as served:
+        yield served
+
+
+@asynccontextmanager
+async def serve_clusters(
+    views: ClustersViews, members: Sequence[tuple[Model, Views, Simulator]], port: int = 0
+) -> AsyncIterator[Served]:
+    """Serve the view of several clusters, and below it all views of each one; otherwise as `serve`."""
+    pages: dict[str, _Pages] = {"": _ClustersPage(views)}
+    pages |= {f"/{MEMBERS}/{number}": _Page(*member) for number, member in enumerate(members)}
+    async with _serve(pages, port) as served:
+        yield served
+
+
+@asynccontextmanager
+async def _serve(pages: Mapping[str, "_Pages"], port: int) -> AsyncIterator[Served]:
     loop = asyncio.get_running_loop()
     listening = socket.create_server((HOST, port), backlog=64)
     guard = Guard(int(listening.getsockname()[1]))
-    page = _Page(model, views, simulator)
     application = web.Application(middlewares=[_guarded(guard)])
     application.on_response_prepare.append(_protect)
-    application.add_routes(page.routes(f"/{guard.token}"))
+    for below, page in pages.items():
+        application.add_routes(page.routes(f"/{guard.token}{below}"))
     # A handler ends when its browser is gone, in the middle of a plan too.
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.5)
     await runner.setup()
@@ -72,7 +89,8 @@ async def serve(model: Model, views: Views, simulator: Simulator, port: int = 0)
     try:
         yield Served(guard.address, guard)
     finally:
-        page.end()
+        for page in pages.values():
+            page.end()
         accepting.close()
         await runner.cleanup()
 
@@ -122,15 +140,86 @@ def _guarded(guard: Guard) -> Any:  # noqa: ANN401 - aiohttp's own kind of funct
     return look
 
 
-class _Page:
-    """Answers requests that were let in."""
+class _Pages:
+    """Answers requests that were let in: files, and few streams at a time."""
+
+    def __init__(self) -> None:
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    def routes(self, root: str) -> list[web.RouteDef]:
+        """Return what is answered, all of it below the token."""
+        return [web.get(f"{root}/static/{{name}}", self._static)]
+
+    def end(self) -> None:
+        """End all streams."""
+        for task in self._streams:
+            task.cancel()
+
+    async def _static(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name not in _STATIC:
+            raise web.HTTPNotFound(text="there is no such file")
+        text = await asyncio.to_thread((FILES / "static" / name).read_text, "utf-8")
+        return web.Response(text=text, content_type=_STATIC[name])
+
+    async def _stream(
+        self, request: web.Request, messages: "AsyncGenerator[Message, None]"
+    ) -> web.StreamResponse:
+        if len(self._streams) >= STREAMS:
+            raise web.HTTPServiceUnavailable(text=f"{STREAMS} views are open already; close some")
+        task = asyncio.current_task()
+        if task is not None:
+            self._streams.add(task)
+        try:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            async with aclosing(messages):
+                async for name, message, change in messages:
+                    await _write(response, name, message, change)
+        except (ConnectionError, TimeoutError):
+            pass  # the browser is gone, or does not read
+        finally:
+            if task is not None:
+                self._streams.discard(task)
+        return response
+
+
+class _ClustersPage(_Pages):
+    """The view of several clusters."""
+
+    def __init__(self, views: ClustersViews) -> None:
+        super().__init__()
+        self._views = views
+
+    def routes(self, root: str) -> list[web.RouteDef]:
+        """Return what is answered, all of it below the token."""
+        events = web.get(f"{root}/events/clusters", self._events, allow_head=False)
+        return [web.get(f"{root}/", self._all), events, *super().routes(root)]
+
+    async def _all(self, _: web.Request) -> web.Response:
+        return _html(self._views.page())
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        return await self._stream(request, self._messages())
+
+    async def _messages(self) -> "AsyncGenerator[Message, None]":
+        """Yield what has changed, each second, without end; an empty one is a heartbeat."""
+        before: dict[str, str] = {}
+        while True:
+            parts = _changed_parts(before, sent(self._views.parts()))
+            yield "parts", {"parts": parts} if parts else {}, 0
+            await asyncio.sleep(_LOOK_S)
+
+
+class _Page(_Pages):
+    """The views of one cluster."""
 
     def __init__(self, model: Model, views: Views, simulator: Simulator) -> None:
+        super().__init__()
         self._model = model
         self._views = views
         self._simulator = simulator
         self._planning = asyncio.Lock()
-        self._streams: set[asyncio.Task[Any]] = set()
 
     def routes(self, root: str) -> list[web.RouteDef]:
         """Return what is answered, all of it below the token."""
@@ -143,13 +232,8 @@ class _Page:
             web.get(f"{root}/replay", self._replay),
             web.get(f"{root}/events/fleet", self._fleet_events, allow_head=False),
             web.get(f"{root}/events/workload/{workload}", self._workload_events, allow_head=False),
-            web.get(f"{root}/static/{{name}}", self._static),
+            *super().routes(root),
         ]
-
-    def end(self) -> None:
-        """End all streams."""
-        for task in self._streams:
-            task.cancel()
 
     async def _fleet(self, _: web.Request) -> web.Response:
         return _html(self._views.fleet_page())
@@ -171,27 +255,20 @@ class _Page:
             return _html(await self._views.plan_part(key))
 
     async def _simulate(self, request: web.Request) -> web.Response:
-        key = _named(request.query.get("workload", ""))
+        key = key_at(request.query.get("workload", ""))
         status = self._model.statuses.get(key) if key is not None else None
         form = self._simulator.form(status, request.query)
         return _html(self._views.page("simulator", base="", title="Simulator", key=key, **form))
 
     async def _replay(self, request: web.Request) -> web.Response:
-        key = _named(request.query.get("workload", ""))
+        key = key_at(request.query.get("workload", ""))
         status = self._model.statuses.get(key) if key is not None else None
         result = await self._simulator.replay(status, request.query)
         return _html(self._views.page("parts/replay", **result))
 
-    async def _static(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        if name not in _STATIC:
-            raise web.HTTPNotFound(text="there is no such file")
-        text = await asyncio.to_thread((FILES / "static" / name).read_text, "utf-8")
-        return web.Response(text=text, content_type=_STATIC[name])
-
     def _key(self, request: web.Request) -> Key:
         result = request.match_info
-        key = _named(f"{result['namespace']}/{result['kind']}/{result['name']}")
+        key = key_at(f"{result['namespace']}/{result['kind']}/{result['name']}")
         if key is None or key not in self._model.statuses:
             raise web.HTTPNotFound(text="no such workload is split here, or it may not be seen")
         return key
@@ -199,35 +276,23 @@ class _Page:
     # --- streams ----------------------------------------------------------------------------------
 
     async def _fleet_events(self, request: web.Request) -> web.StreamResponse:
-        return await self._stream(request, _FleetStream(self._model, self._views, _after(request)))
+        stream = _FleetStream(self._model, self._views, _after(request))
+        return await self._stream(request, _listening(self._model, stream))
 
     async def _workload_events(self, request: web.Request) -> web.StreamResponse:
-        return await self._stream(request, _WorkloadStream(self._model, self._views, self._key(request)))
-
-    async def _stream(
-        self, request: web.Request, stream: "_FleetStream | _WorkloadStream"
-    ) -> web.StreamResponse:
-        if len(self._streams) >= STREAMS:
-            raise web.HTTPServiceUnavailable(text=f"{STREAMS} views are open already; close some")
-        task = asyncio.current_task()
-        if task is not None:
-            self._streams.add(task)
-        try:
-            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-            await response.prepare(request)
-            with self._model.listened() as changed:
-                async for name, message, change in stream.messages(changed):
-                    await _write(response, name, message, change)
-        except (ConnectionError, TimeoutError):
-            pass  # the browser is gone, or does not read
-        finally:
-            if task is not None:
-                self._streams.discard(task)
-        return response
+        stream = _WorkloadStream(self._model, self._views, self._key(request))
+        return await self._stream(request, _listening(self._model, stream))
 
 
 Message = tuple[str, dict[str, Any], int]
 """The name of an event, what it says, and up to which change."""
+
+
+async def _listening(model: Model, stream: "_FleetStream | _WorkloadStream") -> AsyncGenerator[Message, None]:
+    with model.listened() as changed:
+        async with aclosing(stream.messages(changed)) as messages:
+            async for message in messages:
+                yield message
 
 
 class _FleetStream:
@@ -242,7 +307,7 @@ class _FleetStream:
         self._parts: dict[str, str] = {}
         self._pictured_s = float("-inf")
 
-    async def messages(self, changed: asyncio.Event) -> AsyncIterator[Message]:
+    async def messages(self, changed: asyncio.Event) -> AsyncGenerator[Message, None]:
         """Yield messages without end; an empty one is a heartbeat."""
         clock = asyncio.get_running_loop().time
         while True:
@@ -282,7 +347,7 @@ class _WorkloadStream:
         self._key = key
         self._parts: dict[str, str] = {}
 
-    async def messages(self, changed: asyncio.Event) -> AsyncIterator[Message]:
+    async def messages(self, changed: asyncio.Event) -> AsyncGenerator[Message, None]:
         """Yield messages until the workload is no longer split."""
         while self._key in self._model.statuses:
             changed.clear()
@@ -324,15 +389,6 @@ async def _write(response: web.StreamResponse, name: str, message: dict[str, Any
 def _after(request: web.Request) -> int:
     text = request.headers.get("Last-Event-ID") or request.query.get("after", "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else -1  # noqa: PLR2004 (of 64 bits)
-
-
-def _named(text: str) -> Key | None:
-    """Return a workload from `namespace/kind/name`; None for what none can be called."""
-    namespace, _, rest = text.partition("/")
-    kind, _, name = rest.partition("/")
-    if kind not in _KINDS or not (is_name(namespace) and is_name(name)):
-        return None
-    return Key(_KINDS[kind], namespace, name)
 
 
 def _html(text: str, status: HTTPStatus = HTTPStatus.OK) -> web.Response:

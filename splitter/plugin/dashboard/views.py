@@ -13,11 +13,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from splitter.core.labels_annotations.reported import policy_in_words
-from splitter.core.names import Key
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.core.reasons import State
 from splitter.kube.records import SplitRecord
 from splitter.plugin.core.savings import ASSUMED_SPOT_PRICE
 from splitter.plugin.dashboard import fleet, timeline, workload
+from splitter.plugin.dashboard.clusters import MEMBERS, Clusters
 from splitter.plugin.dashboard.history import KEPT
 from splitter.plugin.dashboard.model import Model
 from splitter.plugin.dashboard.workload_status import asked
@@ -34,6 +35,7 @@ _STATES = {
     State.REFUSED: ("×", "bad"),  # noqa: RUF001 (the sign that is meant)
     State.CONFLICT: ("×", "bad"),  # noqa: RUF001 (the same)
 }
+_KINDS = {"deployment": DEPLOYMENT, "statefulset": STATEFUL_SET}
 _LINES = 400
 # A picture of many decisions takes longer: it lives so much longer, too.
 _PICTURE_LIVES, _FOR_EACH = timedelta(seconds=2), timedelta(milliseconds=10)
@@ -52,39 +54,13 @@ class Tellers:
 class Views:
     """Renders the model."""
 
-    def __init__(self, model: Model, tellers: Tellers, where: str) -> None:
-        """`where` is said in the heading: which cluster, which namespaces."""
+    def __init__(self, model: Model, tellers: Tellers, where: str, *, above: bool = False) -> None:
+        """`where` is said in the heading: which cluster, which namespaces. `above`: others are shown, too."""
         self._model = model
         self._tellers = tellers
         self._pictured: tuple[datetime, Markup] | None = None
         self._rows: dict[Key, tuple[tuple[int, int], Markup]] = {}
-        self._environment = Environment(
-            loader=FileSystemLoader(FILES / "templates"),
-            autoescape=True,
-            auto_reload=False,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.globals |= {
-            "where": where,
-            "spot_price": ASSUMED_SPOT_PRICE,
-            "id_of": fleet.element_id,
-            "path_of": path_of,
-            "called": str,
-            "state": lambda word: _STATES.get(word, ("·", "busy")),
-            "signs": workload.SIGNS,
-            "words": workload.WORDS,
-            "sorts": [(timeline.WORDS[sort], timeline.key_picture(sort)) for sort in timeline.Sort],
-            "sort_of": timeline.sort_of,
-            "mark": timeline.key_picture,
-        }
-        self._environment.filters |= {
-            "percent": _percent,
-            "clock": _clock,
-            "day": _day,
-            "breakable": _breakable,
-        }
+        self._environment = environment(where, above=above)
 
     def page(self, name: str, **given: object) -> str:
         """Return a whole page."""
@@ -193,9 +169,71 @@ class Views:
         return Markup(template.render(given))  # noqa: S704 (what the template has escaped)
 
 
+class ClustersViews:
+    """Renders several clusters together."""
+
+    def __init__(self, clusters: Clusters, where: str) -> None:
+        """`where` is said in the heading: which clusters, which namespaces."""
+        self.clusters = clusters
+        self._environment = environment(where, above=False)
+        self._rendered: tuple[object, Markup] | None = None
+
+    def page(self) -> str:
+        """Return the whole page."""
+        template = self._environment.get_template("clusters.html")
+        return template.render(base="", title="Clusters", change=0, **self.parts())
+
+    def parts(self) -> Parts:
+        """Return what changes in it; rendered once a change, for all browsers."""
+        change = self.clusters.change
+        if self._rendered is None or self._rendered[0] != change:
+            template = self._environment.get_template("parts/clusters.html")
+            it, members = self.clusters.together(), self.clusters.members
+            text = template.render(it=it, members=members, path=MEMBERS)
+            self._rendered = change, Markup(text)  # noqa: S704 (what the template has escaped)
+        return {"clusters": self._rendered[1]}
+
+
+def environment(where: str, *, above: bool) -> Environment:
+    """Return what renders all templates."""
+    made = Environment(
+        loader=FileSystemLoader(FILES / "templates"),
+        autoescape=True,
+        auto_reload=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "where": where,
+        "above": above,
+        "spot_price": ASSUMED_SPOT_PRICE,
+        "id_of": fleet.element_id,
+        "path_of": path_of,
+        "called": str,
+        "state": lambda word: _STATES.get(word, ("·", "busy")),
+        "signs": workload.SIGNS,
+        "words": workload.WORDS,
+        "sorts": [(timeline.WORDS[sort], timeline.key_picture(sort)) for sort in timeline.Sort],
+        "sort_of": timeline.sort_of,
+        "mark": timeline.key_picture,
+    }
+    made.filters |= {"percent": _percent, "clock": _clock, "day": _day, "breakable": _breakable}
+    return made
+
+
 def path_of(key: Key) -> str:
     """Return where a workload is shown, from the first view."""
     return f"workload/{key.namespace}/{key.kind.lower()}/{key.name}"
+
+
+def key_at(text: str) -> Key | None:
+    """Return a workload from `namespace/kind/name`; None for what none can be called."""
+    namespace, _, rest = text.partition("/")
+    kind, _, name = rest.partition("/")
+    if kind not in _KINDS or not (is_name(namespace) and is_name(name)):
+        return None
+    return Key(_KINDS[kind], namespace, name)
 
 
 def _percent(share: float | None) -> str:

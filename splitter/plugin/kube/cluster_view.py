@@ -6,8 +6,8 @@ change names the workloads that it concerns. Nothing is written.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -85,30 +85,14 @@ class ClusterView:
                 Reflector(client, pods(namespace), self.pods, without=_LOST["pods"]),
             ]
 
-    @asynccontextmanager
-    async def followed(self) -> "AsyncIterator[None]":
-        """Follow everything until the end of the block; each kind was listed or refused when it begins.
-
-        An API server that does not answer is told of by `missing`, and waited for.
-        """
-        tasks = [asyncio.create_task(one.run()) for one in self._reflectors]
-        for task in tasks:
-            task.add_done_callback(_complain)
-        try:
-            with suppress(TimeoutError):  # the page says so
-                async with asyncio.timeout(_FIRST_LISTS_S):
-                    for one in self._reflectors:
-                        await one.answered.wait()
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    def followed(self) -> AbstractAsyncContextManager[None]:
+        """Follow everything until the end of the block; each kind was listed or refused when it begins."""
+        return followed(self._reflectors)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What cannot be shown now, and why: a sentence each."""
-        return tuple(dict.fromkeys(filter(None, map(_missing, self._reflectors))))
+        return missing_of(self._reflectors, _LOST)
 
     def sees(self, plural: str) -> bool:
         """Whether objects of this kind may be read, as far as is known."""
@@ -183,6 +167,32 @@ class ClusterView:
                 self._changed(key)
 
 
+@asynccontextmanager
+async def followed(reflectors: Sequence[Reflector]) -> "AsyncIterator[None]":
+    """Follow these collections until the end of the block; each was listed or refused when it begins.
+
+    An API server that does not answer is named by `missing_of`, and waited for.
+    """
+    tasks = [asyncio.create_task(one.run()) for one in reflectors]
+    for task in tasks:
+        task.add_done_callback(_complain)
+    try:
+        with suppress(TimeoutError):  # the page says so
+            async with asyncio.timeout(_FIRST_LISTS_S):
+                for one in reflectors:
+                    await one.answered.wait()
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def missing_of(reflectors: Sequence[Reflector], lost: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what of these collections cannot be shown now, and why; `lost`: what follows, by their kinds."""
+    return tuple(dict.fromkeys(filter(None, (_missing(one, lost) for one in reflectors))))
+
+
 def _complain(task: "asyncio.Task[None]") -> None:
     """Log that a kind is no longer followed: a reflector never ends by itself."""
     if not task.cancelled() and (error := task.exception()) is not None:
@@ -201,7 +211,7 @@ def _owner(split: SplitRecord) -> tuple[str, str] | None:
     return split.namespace, split.spec.owner_uids[0]
 
 
-def _missing(reflector: Reflector) -> str:
+def _missing(reflector: Reflector, lost: Mapping[str, str]) -> str:
     path, error = reflector.path, reflector.error
     if not reflector.answered.is_set() and error is None:
         return f"{path.plural} are still being read"
@@ -210,6 +220,6 @@ def _missing(reflector: Reflector) -> str:
     if not reflector.left_out:
         return f"{path.plural} are not up to date: the API server does not answer ({error.message or error})"
     if error.status == HTTPStatus.NOT_FOUND:
-        return f"this cluster knows no {path.plural}: is splitter installed there? {_LOST[path.plural]}"
+        return f"this cluster knows no {path.plural}: is splitter installed there? {lost[path.plural]}"
     where = f" in namespace {path.namespace}" if path.namespace else ""
-    return f"these credentials may not list {path.plural}{where}: {_LOST[path.plural]}"
+    return f"these credentials may not list {path.plural}{where}: {lost[path.plural]}"

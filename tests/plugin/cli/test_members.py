@@ -1,14 +1,19 @@
-"""`splitter status --contexts`: several clusters in one table."""
+"""`--contexts`: several clusters in one table (`status`), and on one page (`dashboard`)."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from plugin.cli.one_cluster import api
-from splitter.plugin.cli import app
+from splitter.core.errors import SplitterError
+from splitter.plugin.cli import app, dashboard
+from splitter.plugin.cli.cluster import Cluster
 from splitter.plugin.cli.members import contexts_in
 from world.api import Api
 from world.server import serving
@@ -109,3 +114,43 @@ class TestTheTable:
         invoked = RUN.invoke(app, ["status", "-n", "default", "--contexts", "here"])
         assert (invoked.exit_code, invoked.stdout) == (0, "no workload is split in any of these clusters\n")
         assert RUN.invoke(app, ["status", "no", "-n", "shop", "--contexts", "here"]).exit_code == 3
+
+
+class TestThePage:
+    """`splitter dashboard --contexts`."""
+
+    async def test_has_each_cluster_the_sum_and_the_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One that is away is named there, and the others are shown; Ctrl-C ends it."""
+        monkeypatch.setattr("splitter.plugin.kube.cluster_view._FIRST_LISTS_S", 3.0)
+        printed: asyncio.Queue[str] = asyncio.Queue()
+        monkeypatch.setattr(typer, "echo", printed.put_nowait)
+        run = dashboard._run_all(  # noqa: SLF001 - the command itself ends by Ctrl-C only
+            ("here", "there", "away"), "here", Cluster(namespace="shop"), 0, None, open_=False
+        )
+        task = asyncio.create_task(run)
+        address = (await printed.get()).removeprefix("The page is at ")
+        async with aiohttp.ClientSession() as session, session.get(address) as answer:
+            text = await answer.text()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert answer.status == 200
+        assert "here, there, away · shop" in text
+        assert "14<small>/20</small>" in text
+        assert "here asks for 1" in text
+        assert "away: splits are not up to date: the API server does not answer" in text
+
+    @pytest.mark.parametrize(
+        "words",
+        [["--hub", "here"], ["--contexts", ","], ["--contexts", "here,there", "--context", "here"]],
+        ids=" ".join,
+    )
+    def test_what_does_not_go_together(self, words: list[str]) -> None:
+        """It is said before anything is served."""
+        assert RUN.invoke(app, ["dashboard", *words]).exit_code == 2
+
+    def test_a_context_that_is_not_there(self) -> None:
+        """It is a sentence: nothing would ever answer."""
+        invoked = RUN.invoke(app, ["dashboard", "-n", "shop", "--contexts", "here,nobody"])
+        assert invoked.exit_code == 1
+        assert isinstance(invoked.exception, SplitterError)
+        assert "context" in str(invoked.exception)
