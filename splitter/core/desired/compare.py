@@ -5,6 +5,7 @@ import json
 from typing import Final
 
 from splitter.core.desired.manifest import Manifest, mapping_at, without
+from splitter.core.desired.tracking import without_orders
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, PREFIX
 
 # 64 bits: two manifests of one twin meet by chance once in 10^19; and people compare them by eye.
@@ -76,15 +77,20 @@ def pod_hash(pod_template: Manifest) -> str:
     """Return a hash that is equal for pod templates that differ in placement and in our own marks only.
 
     Then a running pod of the source is one of the twin's, wherever it stands. `pod-template-hash` is
-    ignored here, too, and so is what `kubectl rollout restart` writes: it changes nothing of a pod.
+    ignored here, too, and so are what `kubectl rollout restart` writes and the orders that no twin carries:
+    they change nothing of a pod.
 
     >>> pod_hash({"spec": {"a": 1}}) == pod_hash({"spec": {"a": 1, "affinity": {}, "tolerations": []}})
     True
     """
     metadata, spec = mapping_at(pod_template, "metadata"), mapping_at(pod_template, "spec")
+    written = {
+        "labels": mapping_at(metadata, "labels"),
+        "annotations": without_orders(mapping_at(metadata, "annotations")),
+    }
     texts = {
-        name: {key: text for key, text in mapping_at(metadata, name).items() if not key.startswith(_MARKS)}
-        for name in ("labels", "annotations")
+        name: {key: text for key, text in pairs.items() if not key.startswith(_MARKS)}
+        for name, pairs in written.items()
     }
     finalizers = {name: value for name, value in metadata.items() if name == "finalizers" and value}
     return _hash({**texts, **finalizers, "spec": without(spec, *_PLACEMENT)})

@@ -30,6 +30,7 @@ _TRACKING_KEYS: Final = frozenset(
         "deployment.kubernetes.io/revision",
     }
 )
+_RELOADER: Final = "reloader.stakater.com"
 _TRACKING_DOMAINS: Final = (
     "argocd.argoproj.io",
     "meta.helm.sh",
@@ -39,9 +40,12 @@ _TRACKING_DOMAINS: Final = (
     "config.kubernetes.io",
     "config.k8s.io",
     "cli-utils.sigs.k8s.io",
-    "reloader.stakater.com",
+    _RELOADER,
     "skaffold.dev",
 )
+
+# What Reloader writes itself, with its strategy `annotations`: a new value is a new roll.
+_RELOADED: Final = f"{_RELOADER}/last-reloaded-from"
 
 
 def portable_labels(labels: Manifest) -> dict[str, object]:
@@ -67,14 +71,34 @@ def untracked(pairs: Manifest) -> dict[str, object]:
     return {key: value for key, value in pairs.items() if not is_tracking(key)}
 
 
+def without_orders(annotations: Manifest) -> dict[str, object]:
+    """Return the annotations of a pod template without those that have Reloader edit its workload.
+
+    Reloader reads them there too, and would edit each twin beside the source. What it has written there on
+    the source stays: it rolls the twins.
+
+    >>> without_orders({"reloader.stakater.com/auto": "true", "note": "n"})
+    {'note': 'n'}
+    """
+    return {
+        key: value
+        for key, value in annotations.items()
+        if key == _RELOADED or not _is_in(key.partition("/")[0], _RELOADER)
+    }
+
+
 def is_tracking(key: str) -> bool:
     """Return whether a label or annotation tells some tool, or us, that the object is its own."""
     domain = key.partition("/")[0]
     return (
         key in _TRACKING_KEYS
         or key.startswith(PREFIX)
-        or any(domain == known or domain.endswith(f".{known}") for known in _TRACKING_DOMAINS)
+        or any(_is_in(domain, known) for known in _TRACKING_DOMAINS)
     )
+
+
+def _is_in(domain: str, parent: str) -> bool:
+    return domain == parent or domain.endswith(f".{parent}")
 
 
 def with_labels(labels: Manifest, added: Manifest) -> dict[str, object]:

@@ -4,7 +4,7 @@ from typing import Final
 
 from splitter.core import labels_annotations as keys
 from splitter.core.desired.manifest import Manifest, mapping_at, mappings, without
-from splitter.core.desired.tracking import untracked
+from splitter.core.desired.tracking import untracked, without_orders
 from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Pool
 
@@ -183,11 +183,11 @@ def _selector(source: Manifest, name: str, pool: Pool) -> dict[str, object]:
 
 
 def _pod_template(template: Manifest, source: Manifest, name: str, pool: Pool) -> dict[str, object]:
-    """Return the pod template with the labels that its selector asks for."""
+    """Return the pod template with the labels that its selector asks for, and without orders to tools."""
     metadata = mapping_at(template, "metadata")
     selected = mapping_at(_selector(source, name, pool), "matchLabels")
     labels = {**mapping_at(metadata, "labels"), **selected}
-    annotations = mapping_at(metadata, "annotations")
+    annotations = without_orders(mapping_at(metadata, "annotations"))
     kept = without(metadata, "labels", "annotations", "creationTimestamp")
     return {
         **template,

@@ -48,6 +48,13 @@ class TestHashes:
             plain
         )
 
+    def test_orders_to_reloader_are_no_part_of_a_pod(self) -> None:
+        """No twin carries them, and its pods may be the source's; what Reloader writes is a roll."""
+        plain: dict[str, object] = {"metadata": {"annotations": {"a": "1"}}}
+        ordered = {"metadata": {"annotations": {"a": "1", "secret.reloader.stakater.com/reload": "s"}}}
+        rolled = {"metadata": {"annotations": {"a": "1", "reloader.stakater.com/last-reloaded-from": "{}"}}}
+        assert pod_hash(plain) == pod_hash(ordered) != pod_hash(rolled)
+
     def test_half_a_surrogate_pair(self) -> None:
         """Text that is not Unicode is hashed, not an error."""
         assert template_hash({"a": "\ud800"})

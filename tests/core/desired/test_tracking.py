@@ -2,7 +2,7 @@
 
 import pytest
 
-from splitter.core.desired.tracking import is_tracking, portable_labels
+from splitter.core.desired.tracking import is_tracking, portable_labels, without_orders
 
 
 class TestLabels:
@@ -29,3 +29,18 @@ class TestLabels:
         """A prefix nobody knows is not copied by default, yet a template's author may write it."""
         assert portable_labels({"company.example/rules": "x", "app": "web"}) == {"app": "web"}
         assert not is_tracking("company.example/rules")
+
+
+class TestPodTemplates:
+    def test_orders_to_reloader(self) -> None:
+        """All by which it finds what it edits, of every kind of object; nothing that only looks like it."""
+        orders = {
+            "reloader.stakater.com/auto": "true",
+            "reloader.stakater.com/search": "true",
+            "secret.reloader.stakater.com/reload": "a,b",
+            "configmap.reloader.stakater.com/auto": "true",
+            "deployment.reloader.stakater.com/pause-period": "5m",
+        }
+        kept = {"notreloader.stakater.com/auto": "true", "checksum/config": "1"}
+        written = {"reloader.stakater.com/last-reloaded-from": '{"kind":"CONFIGMAP"}'}
+        assert without_orders({**orders, **kept, **written}) == {**kept, **written}
