@@ -11,7 +11,7 @@ from splitter.bundled import bundled_path
 MANIFESTS = bundled_path("manifests")
 # Needs a newer API server than the rest: applied by who wants it.
 BY_HAND = {"admission/placement.yaml", "admission/notices.yaml", "flowcontrol.yaml", "relief.yaml"}
-BY_HAND |= {"source-status.yaml"}
+BY_HAND |= {"source-status.yaml", "admission/keep-paused.yaml"}
 
 Json = dict[str, Any]
 

@@ -90,6 +90,17 @@ def expect_paused(owner: Json) -> None:
         raise ApiError(HTTPStatus.CONFLICT, "Conflict", f"{name} was resumed: its controller goes first")
 
 
+def expect_as_sent(answer: Json, *, paused: bool) -> None:
+    """Raise ApiError (403) if a policy or webhook keeps `spec.paused`: written again at once, it stays so."""
+    if bool(answer["spec"].get("paused")) is not paused:
+        message = (
+            f"a mutating policy or webhook keeps spec.paused of {answer['metadata']['name']} at"
+            f" {str(not paused).lower()}. Exempt splitter's account there"
+            " (manifests/admission/keep-paused.yaml names one account)"
+        )
+        raise ApiError(HTTPStatus.FORBIDDEN, "Forbidden", message)
+
+
 async def patch_pod(client: Client, cache: Cache, path: paths.ResourcePath, body: Json) -> None:
     """Patch a pod, unless it went by itself. Raises ApiError."""
     with Allowing(*LOST_RACE):

@@ -22,7 +22,7 @@ from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.split_status import Condition, SplitStatus
 from splitter.kube import paths, payloads
-from splitter.kube.adoption import LOST_RACE, adopt, expect_paused, patch_pod
+from splitter.kube.adoption import LOST_RACE, adopt, expect_as_sent, expect_paused, patch_pod
 from splitter.kube.availability import Availability
 from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
@@ -266,6 +266,8 @@ class Writer:
         answer = await self._client.send("PATCH", path, body, patch="merge", query=OURS)
         if LABEL_SPLIT in answer["metadata"].get("labels", {}):
             self._cache.sources.upsert(answer)
+        if "paused" in body.get("spec", {}):
+            expect_as_sent(answer, paused=bool(body["spec"]["paused"]))
 
     async def _patch_replica_set(self, path: ResourcePath, body: Json, patch: str) -> None:
         answer = await self._client.send("PATCH", path, body, patch=patch, query=OURS)

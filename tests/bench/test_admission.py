@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from lab.fixtures.shop import JsonObject, manifest
 from lab.sandbox import PatchKind, Sandbox
 from lab.sandbox.waiting import wait_until
 from splitter.bundled import bundled_path
+from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.placeable import runs
 from splitter.kube.placement_writer import placement
 
@@ -36,7 +38,7 @@ SPOT_LABELS = ("karpenter.sh/capacity-type",)
 # In turns, so that what else the machine does is in both.
 ROUNDS, EACH = 10, 100
 GOAL_P99_MS = 5.0
-POLICIES = ("own-account", "annotations", "keep-crd", "placement")
+POLICIES = ("own-account", "annotations", "keep-crd", "placement", "keep-paused")
 
 
 @dataclass
@@ -79,6 +81,12 @@ class Stage:
         """Change a Deployment with label and annotations."""
         return self._patch("web", {"minReadySeconds": 3})
 
+    def whole_source(self) -> JsonObject:
+        """Write the whole of a split Deployment, without the pause and the mark."""
+        body = manifest("split", 0, labels={"splitter.io/split": "enabled"})
+        query = {"dryRun": "All"}
+        return self.sandbox.api.request("PUT", f"{APPS}/deployments/split", body=body, query=query)
+
     def _pod(self, labels: JsonObject, owners: list[JsonObject] | None = None) -> JsonObject:
         metadata = {"generateName": "timed-", "labels": labels, "ownerReferences": owners or []}
         body = {"metadata": metadata, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
@@ -98,6 +106,7 @@ class Stage:
             self.other_pod,
             self.deployment,
             self.source,
+            self.whole_source,
         )
         for request in requests:
             which = (request.__name__, guarded)
@@ -125,7 +134,11 @@ class Stage:
                 "apply" if on else "delete", "-f", str(bundled_path(f"manifests/admission/{name}.yaml"))
             )
         wait_until(
-            lambda: ("splitter.io/pool" in self.placed_on_spot()["metadata"]["labels"]) == on,
+            lambda: (
+                ("splitter.io/pool" in self.placed_on_spot()["metadata"]["labels"])
+                == ("paused" in self.whole_source()["spec"])
+                == on
+            ),
             what="the policies",
             deadline_s=60,
         )
@@ -151,7 +164,16 @@ def stage() -> Iterator[Stage]:
         labels = {"splitter.io/split": "enabled"}
         for body in (manifest("plain", 0), manifest("web", 0, labels=labels, annotations=asked)):
             sandbox.kubectl("apply", "-n", NAMESPACE, "-f", "-", stdin=json.dumps(body))
+        _take_over(sandbox)
         yield here
+
+
+def _take_over(sandbox: Sandbox) -> None:
+    """Create a Deployment that is paused and marked, as splitter leaves one."""
+    made = manifest("split", 0, labels={"splitter.io/split": "enabled"})
+    raw = sandbox.api.create(f"{APPS}/deployments", {**made, "spec": {**made["spec"], "paused": True}})
+    mark = {"splitter.io/taken-over": ownership_mark_value(raw["metadata"]["uid"], datetime.now(UTC))}
+    sandbox.api.patch(f"{APPS}/deployments/split", {"metadata": {"annotations": mark}})
 
 
 def _split(sandbox: Sandbox, number: int) -> str:
@@ -199,6 +221,7 @@ def test_cost(stage: Stage) -> None:
                 "other_pod",
                 "deployment",
                 "source",
+                "whole_source",
             )
             for row in _rows(name, durations, cpu_ms)
         ],

@@ -114,6 +114,7 @@ CHANGES: dict[str, Change] = {
         False, ("ValidatingAdmissionPolicy", "", "splitter-own-account"), gives=None, wrong="no"
     ),
     "admission.placement": Change(True, ("MutatingAdmissionPolicy", "", "splitter-placement"), wrong="no"),
+    "admission.keepPaused": Change(True, ("MutatingAdmissionPolicy", "", "splitter-keep-paused"), wrong=1),
     "admission.notices": Change(True, ("ValidatingAdmissionPolicy", "", "splitter-notices"), wrong="no"),
     "networkPolicy.enabled": Change(False, NETWORK, gives=None, wrong="no"),
     "networkPolicy.apiServerCidrs": Change(

@@ -25,7 +25,7 @@ EVERYTHING = {
         "prometheusRule": {"enabled": True, "kubePrometheus": True},
         "dashboard": {"enabled": True},
     },
-    "admission": {"placement": True, "notices": True},
+    "admission": {"placement": True, "notices": True, "keepPaused": True},
 }
 
 
@@ -106,6 +106,19 @@ class TestTwoInstallations:
         assert 'system:serviceaccount:two:blue-splitter\\"' in conditions("own-account")
         assert '== \\"blue-splitter\\"' in conditions("priority")
         assert 'request.namespace == \\"two\\"' in conditions("priority")
+
+    def test_are_kept_paused_each_by_their_own_policy(self, first: Objects, second: Objects) -> None:
+        """It exempts the account of its own installation, and looks at the namespaces of that one alone."""
+        for one, name, account, namespace in (
+            (first, "splitter", "one:splitter", "shop"),
+            (second, "blue-splitter", "two:blue-splitter", "cart"),
+        ):
+            policy = one["MutatingAdmissionPolicy", "", f"{name}-keep-paused"]["spec"]
+            binding = one["MutatingAdmissionPolicyBinding", "", f"{name}-keep-paused"]["spec"]
+            exempt = f'request.userInfo.username != "system:serviceaccount:{account}"'
+            assert exempt in [condition["expression"] for condition in policy["matchConditions"]]
+            [where] = binding["matchResources"]["namespaceSelector"]["matchExpressions"]
+            assert where == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}
 
     def test_are_kept_by_the_first_one_alone(self, helm: Helm, second: Objects) -> None:
         """The policy is about the names of its release; the second would wait for the splits of the first."""

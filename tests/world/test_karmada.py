@@ -13,6 +13,7 @@ from splitter.kube.client import ApiError
 from world.admission import Request
 from world.cluster import POOL, Cluster
 from world.karmada import Karmada, Retain, everything
+from world.keep_paused import keep_paused
 from world.kinds import DEPLOYMENTS, EVENTS, SPLITS, STATEFUL_SETS, Raw, Ref
 from world.objects import Event
 from world.process import splitting
@@ -240,6 +241,28 @@ async def test_people_wait_for_it() -> None:
         cluster.vanish("spot-0")
         await until(lambda: (condition(cluster.objects.get(WEB)) or {})["status"] == "False", 10.0)
         await until(lambda: (condition(cluster.objects.get(WEB)) or {})["status"] == "True", 60.0)
+
+
+@pytest.mark.parametrize(("ref", "template"), _KINDS, ids=["Deployment", "StatefulSet"])
+async def test_with_the_policy_alone(ref: Ref, template: Raw) -> None:
+    """The policy in the member takes the place of retention: each write of the whole changes nothing."""
+    cluster = Cluster(7)
+    cluster.objects.rules.append(keep_paused)
+    async with propagated(cluster, ref, template, everything) as (karmada, recorder):
+        await until(lambda: is_steady(cluster), 900.0)
+        await passing(600.0)
+        writes = karmada.writes
+        await passing(600.0)
+        assert karmada.writes == writes
+        recorder.most = 2 * N + SURGE
+        karmada.change(scale(2 * N))
+        await until(lambda: is_steady(cluster, 2 * N), 900.0)
+        if ref == DB:  # splitter's first raise of it brings Karmada's count of all: no pause is left to keep
+            recorder.most = 4 * N
+        karmada.change(unlabel)
+        await until(lambda: not cluster.objects.all(SPLITS), 900.0)
+    assert not recorder.broken, recorder.broken[0]
+    assert not reasons(cluster) & {"ForeignUnpause", "ForeignScale", "Conflict", "IntruderParked"}
 
 
 @pytest.mark.parametrize(("ref", "template"), _KINDS, ids=["Deployment", "StatefulSet"])

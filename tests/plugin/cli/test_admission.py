@@ -28,4 +28,6 @@ class TestManifests:
         [text] = [bundled_path("manifests/kustomization.yaml").read_text(encoding="utf-8")]
         listed = {name for name in yaml.safe_load(text)["resources"] if name.startswith("admission/")}
         there = {f"admission/{path.name}" for path in bundled_path("manifests/admission").iterdir()}
-        assert there - listed == {"admission/placement.yaml", "admission/notices.yaml"}
+        assert there - listed == {
+            f"admission/{name}.yaml" for name in ("placement", "notices", "keep-paused")
+        }

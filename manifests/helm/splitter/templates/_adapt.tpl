@@ -50,6 +50,7 @@ with "splitter" begins with the full name instead (templates/_names.tpl).
 {{- else if eq $object.kind "PriorityLevelConfiguration" }}{{ include "splitter.priorityLevel" . }}
 {{- else if eq $object.kind "FlowSchema" }}{{ include "splitter.flowSchema" . }}
 {{- else if eq $object.metadata.name "splitter-own-account" }}{{ include "splitter.ownAccount" . }}
+{{- else if eq $object.metadata.name "splitter-keep-paused" }}{{ include "splitter.keepPaused" . }}
 {{- else if eq $object.metadata.name "splitter-keep-controller" }}{{ include "splitter.keepController" . }}
 {{- else if and (eq $object.kind "ValidatingAdmissionPolicy") (eq $object.metadata.name "splitter-priority") }}{{ include "splitter.priority" . }}
 {{- else if and (eq $object.kind "ClusterRole") $values.watchNamespaces }}{{ include "splitter.noNamespaces" . }}

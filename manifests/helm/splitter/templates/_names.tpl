@@ -93,6 +93,15 @@ leave alone: what was split there before has to be given back. */}}
 {{- end }}
 {{- end }}
 
+{{/* The account that the policy does not judge, and only where this installation splits: another one has another account. */}}
+{{- define "splitter.keepPaused" -}}
+{{- include "splitter.ownAccount" . }}
+{{- if and .object.spec.policyName .root.Values.watchNamespaces }}
+{{- $here := dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" .root.Values.watchNamespaces }}
+{{- $_ := set .object.spec "matchResources" (dict "namespaceSelector" (dict "matchExpressions" (list $here))) }}
+{{- end }}
+{{- end }}
+
 {{/* What is kept until all is given back, by its names. */}}
 {{- define "splitter.keepController" -}}
 {{- $full := include "splitter.fullname" .root }}
