@@ -427,6 +427,7 @@ class TestDecisions:
             2,
             "a Trouble is a cause: what the kubelet or the API server said",
         ),
+        "splitter/core/conditions.py": (2, "what kstatus is told of a verdict"),
         "splitter/core/eligibility/__init__.py": (1, "which sentence a Split goes on showing"),
         "splitter/core/deployment/unowned.py": (1, "the API server's last answer, as the Split keeps it"),
         "splitter/core/placement/table.py": (1, "which of two verdicts is shown"),

@@ -1,10 +1,11 @@
-"""The condition `splitter.io/Available` of a source: how many of its replicas serve, in all holders (H84).
+"""How many replicas of a source serve, and how many with its newest template, in all holders (H84, H85).
 
-`kubectl wait` and Karmada (manifests/karmada) read it, because a source that is split into twins has no pods
-of its own. Its message names the counts and the generation of the source that they are of.
+The first is the condition `splitter.io/Available` of the source, which `kubectl wait` and Karmada
+(manifests/karmada) read, because a source that is split into twins has no pods of its own. Its message names
+the counts and the generation of the source that they are of. The second is `Updated`, of the Split.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from splitter.core.actions import HideAvailable
@@ -13,11 +14,18 @@ from splitter.core.handover import Step
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, CONDITION_AVAILABLE
 from splitter.core.model import NodeStatus, PodView, TwinView
 from splitter.core.plan import Plan, PlanInput
+from splitter.core.reasons import State
 from splitter.core.split_status import Condition
 
 _AS_EXPECTED = "AsExpected"
 _OVER = frozenset({Step.NOTHING, Step.CLEAN_UP, Step.RELEASE})
+_NOT_SPLIT = frozenset({State.REFUSED, State.GIVING_BACK, State.CONFLICT})
 _UP = frozenset({NodeStatus.SOUND, NodeStatus.DOOMED, NodeStatus.UNSEEN})
+
+
+def counted(this: PlanInput, plan: Plan) -> Plan:
+    """Return the plan with what Split and source should say of the replicas."""
+    return replace(shown(this, plan), updated=updated(this, plan))
 
 
 def shown(this: PlanInput, plan: Plan) -> Plan:
@@ -28,6 +36,44 @@ def shown(this: PlanInput, plan: Plan) -> Plan:
             return plan
         return replace(plan, shown=_condition(this, plan))
     return plan if there is None else replace(plan, retries=(*plan.retries, HideAvailable()))
+
+
+def updated(this: PlanInput, plan: Plan) -> int | None:
+    """Return how many of N replicas have the source's newest template and are available.
+
+    As `kubectl rollout status` counts them: a replica of another template takes the place of one, so N are
+    not reached while it is there; more of those than N make it negative. None: it is not split, it is given
+    back, or its twins cannot be rendered.
+    """
+    n, split = this.source.replicas, this.observed.split
+    if plan.state in _NOT_SPLIT:
+        return None
+    if not this.observed.twins:
+        placed = split is not None and split.ordinals is not None and this.source.stateful is not None
+        return _of_n(n, _counting(_pods(this)), list(_revised(this))) if placed else None
+    if not isinstance(this.rendered, Mapping):
+        return None
+    pods, new = _counting(_pods(this)), _counting(_updated(this))
+    return _of_n(n, pods, new if not any(map(_is_unsure, this.observed.twins)) else ())
+
+
+def _revised(this: PlanInput) -> Iterator[PodView]:
+    """Yield the pods of a StatefulSet that are of its newest revision, or that its partition holds back."""
+    stateful = this.source.stateful
+    if stateful is None or not this.source.observed:
+        return
+    kept = stateful.first_ordinal + stateful.partition
+    for pod in _counting(_pods(this)):
+        if pod.revision == stateful.revision or (pod.ordinal is not None and pod.ordinal < kept):
+            yield pod
+
+
+def _of_n(n: int, pods: Sequence[PodView], new: Sequence[PodView]) -> int:
+    return min(sum(pod.available for pod in new), n - (len(pods) - len(new)))
+
+
+def _counting(pods: Iterable[PodView]) -> list[PodView]:
+    return [pod for pod in pods if pod.counts]
 
 
 def _is_asked(this: PlanInput) -> bool:
@@ -47,8 +93,8 @@ def _condition(this: PlanInput, plan: Plan) -> Condition:
     So old replicas take their places first: a roll is not complete before the last of them goes.
     """
     n = this.source.replicas
-    pods = [pod for pod in _pods(this) if pod.counts]
-    new = sum(pod.counts for pod in _updated(this))
+    pods = _counting(_pods(this))
+    new = len(_counting(_updated(this)))
     updated = max(0, min(new, n - (len(pods) - new)))
     ready = min(n, sum(pod.available for pod in pods))
     available = min(n, sum(pod.ready_since is not None and pod.node_status in _UP for pod in pods))
@@ -78,7 +124,8 @@ def _updated(this: PlanInput) -> Iterator[PodView]:
     """Yield the pods that have the source's template; those that change their owner have it."""
     yield from this.observed.orphans
     for holder in (*this.observed.replica_sets, *this.observed.going):
-        if holder.held_by is not None or holder.template_hash == this.source.template_hash:
+        is_current = holder.template_hash == this.source.template_hash and not holder.rolls
+        if holder.held_by is not None or is_current:
             yield from holder.pods
     for twin in this.observed.twins:
         for holder in twin.replica_sets:

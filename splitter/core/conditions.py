@@ -1,6 +1,8 @@
 """The conditions of a Split: one function for each, which says whether it holds and why.
 
-Conditions are in the Kubernetes convention: the time of a transition changes with the status only.
+Conditions are in the Kubernetes convention: the time of a transition changes with the status only, and
+`observedGeneration` is the Split's own, because kubectl and kstatus compare it with that. Which generation of
+the source a status is about is `status.sourceGeneration` (docs/adr/0123).
 """
 
 from collections.abc import Sequence
@@ -14,16 +16,27 @@ from splitter.core.split_status import TEXT_MAX, Condition
 
 _AS_EXPECTED: Final = "AsExpected"
 _MOVING: Final = frozenset({State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK})
+# Verdicts that last until a person acts; and of refusals those that do not.
+_STALLED: Final = frozenset(
+    {Reason.ROLLOUT_STALLED, Reason.TEMPLATE_INVALID, Reason.TEMPLATE_SET_NOT_ALLOWED}
+)
+_PASSING: Final = frozenset({Reason.ROLLOUT_IN_PROGRESS, Reason.WAITING_FOR_TURN})
 
 
 def conditions(
     observed: Observation, plan: Plan, in_force: PolicyInForce, *, ready: int, spot_ready: int, conflict: bool
 ) -> tuple[Condition, ...]:
     """Return all conditions of a Split. `ready` and `spot_ready` are replicas."""
+    desired = observed.source.replicas if observed.source else 0
+    updated = _updated(plan, desired, observed.source.generation if observed.source else 0)
+    stalled = is_stalled(plan)
     made = (
         _eligible(plan),
         _condition("PolicyValid", in_force.valid, next(iter(in_force.problems), None)),
-        _ready(plan, ready, observed.source.replicas if observed.source else 0),
+        _ready(plan, ready, desired),
+        updated,
+        _reconciling(plan, updated, stalled=stalled),
+        _condition("Stalled", stalled, plan.verdict if stalled else None),
         _condition("PodsHealthy", not plan.troubles, _together(plan.troubles)),
         _pools_fit(plan.barred),
         _condition("Progressing", plan.state in _MOVING, plan.verdict),
@@ -44,14 +57,44 @@ def objection_to(plan: Plan) -> Note | None:
     return plan.verdict if plan.state is State.REFUSED else plan.objection
 
 
+def is_stalled(plan: Plan) -> bool:
+    """Whether nothing goes on before a person acts: it is refused, or its roll cannot go on."""
+    if plan.state is State.REFUSED:
+        return plan.verdict.reason not in _PASSING
+    return plan.state is State.CONFLICT or plan.verdict.reason in _STALLED
+
+
+def _updated(plan: Plan, desired: int, generation: int) -> Condition:
+    """Return whether all replicas have the source's newest template and are available (H85)."""
+    if plan.updated is None:
+        return _condition("Updated", False, plan.verdict)  # noqa: FBT003 (its value is the point)
+    there = max(0, plan.updated)
+    message = f"{there} of {desired} replicas have the template of generation {generation} and are available"
+    done = plan.updated >= desired
+    condition = _condition("Updated", done, Note(_cause(plan).reason, message))
+    return replace(condition, reason=_AS_EXPECTED) if done else condition
+
+
+def _reconciling(plan: Plan, updated: Condition, *, stalled: bool) -> Condition:
+    """Return whether a change of the source is under way: what kstatus calls in progress."""
+    goes_on = updated.status != "True" and (plan.updated is not None or plan.state in _MOVING)
+    if stalled or not goes_on:
+        return _condition("Reconciling", False, None)  # noqa: FBT003 (its value is the point)
+    return replace(updated, type="Reconciling", status="True")
+
+
 def _eligible(plan: Plan) -> Condition:
     objection = objection_to(plan)
     return _condition("Eligible", objection is None, objection)
 
 
 def _ready(plan: Plan, ready: int, desired: int) -> Condition:
-    cause = plan.troubles[0] if plan.troubles else plan.verdict
-    return _enough("Ready", ready, desired, "replicas", cause.reason)
+    return _enough("Ready", ready, desired, "replicas", _cause(plan).reason)
+
+
+def _cause(plan: Plan) -> Note:
+    """Return why replicas are missing."""
+    return plan.troubles[0] if plan.troubles else plan.verdict
 
 
 def _spot_available(plan: Plan, ready: int, twin: str) -> Condition:

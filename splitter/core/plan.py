@@ -86,6 +86,7 @@ class Plan:
     retries: tuple[do.RetryPods | do.HideAvailable, ...] = ()
     shown: Condition | None = None  # what the source's own status should say of its replicas
     let_go: tuple[do.DeletePlaceholder, ...] = ()  # of relief, and of no use any more: written last, unsaid
+    updated: int | None = None  # available replicas with the source's newest template; None: not known
     followed: FollowedCount | None = None  # None: leave what is there
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     untouched: bool = False  # its state is another version's: not even a status is written

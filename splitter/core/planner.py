@@ -189,9 +189,9 @@ def plan(
         and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}
         and keys.LABEL_SPLIT in source.labels
     ):
-        return availability.shown(asked, _only_reported(this, planned))
+        return availability.counted(asked, _only_reported(this, planned))
     # Never above what the source asks for, whatever lingers: Karmada may take the sum for the new count.
-    return availability.shown(asked, retried(observed, planned))
+    return availability.counted(asked, retried(observed, planned))
 
 
 def _with_lingering(planned: Plan, moved: Lingering) -> Plan:

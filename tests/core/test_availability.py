@@ -7,12 +7,14 @@ import pytest
 
 from builders import NOW, ago, observation, pod, pods, rendered, replica_set, source, split, twin, twin_of
 from core.one_reconcile import DEFAULTS, at_rest, planned
+from core.placement.placed_sets import db, members, one, seen
+from core.placement.placed_sets import planned as placed
 from splitter.core.actions import HideAvailable
 from splitter.core.desired.compare import withdrawn
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, Rendered
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.split_status import Condition
 
 THERE = Condition("splitter.io/Available", "True", "AsExpected", "as it was", ago(500))
@@ -106,7 +108,7 @@ class TestCounts:
     )
     def test_another_template_set_alone(self, made_of: str, hashed: str, updated: int) -> None:
         """That waits for the next rollout; a template that was taken back is none of the source's."""
-        twins = {pool: replace(one, made_of="a") for pool, one in rendered().items()}
+        twins = {pool: replace(twin_, made_of="a") for pool, twin_ in rendered().items()}
         on_demand = replace(twin(Pool.ON_DEMAND, pods(4)), rendered_hash=hashed, made_of=made_of)
         assert counts(with_rendered(of((), pods(6), on_demand=on_demand), twins))["updated"] == updated
 
@@ -130,6 +132,82 @@ class TestCounts:
         result = planned(of(pods(4), pods(6), source=replace(OURS, available=there)))
         assert result.shown is not None
         assert result.shown.since == since
+
+
+class TestTheNewestTemplate:
+    """How many of N have it and are available, as `kubectl rollout status` counts them."""
+
+    def test_all_have_it(self) -> None:
+        """In whichever pool, in a move, and while cover stands in for spot: N are enough."""
+        assert planned(at_rest()).updated == 10
+        assert planned(of(pods(7), pods(6))).updated == 10
+        assert planned(of(pods(10), pods(lost=6))).updated == 10
+
+    def test_one_that_is_announced_to_go(self) -> None:
+        """Serves, and is missing: so is one that starts."""
+        assert planned(of(pods(4), pods(4, doomed=1, starting=1))).updated == 8
+
+    @pytest.mark.parametrize(("old", "expected"), [(0, 7), (1, 7), (3, 7), (4, 6)])
+    def test_old_ones(self, old: int, expected: int) -> None:
+        """While they are there they take the place of a new one, as many of those as may be ready."""
+        sets = [
+            replica_set("s-2", of=pods(3, starting=3), template="v2"),
+            replica_set("s-1", of=pods(old), spec=old),
+        ]
+        rolling = twin_of(Pool.SPOT, sets, template="v2", updated=6)
+        on_demand = twin(Pool.ON_DEMAND, pods(4), template="v2")
+        assert planned(of((), (), on_demand=on_demand, spot=rolling), "v2").updated == expected
+
+    def test_all_new_ones_are_ready_and_one_old_is_left(self) -> None:
+        """The roll is over when the last old one goes."""
+        sets = [replica_set("s-2", of=pods(6), template="v2"), replica_set("s-1", of=pods(1))]
+        rolling = twin_of(Pool.SPOT, sets, template="v2", updated=6)
+        on_demand = twin(Pool.ON_DEMAND, pods(4), template="v2")
+        assert planned(of((), (), on_demand=on_demand, spot=rolling), "v2").updated == 9
+
+    def test_none_has_it_before_the_first_write(self) -> None:
+        """In the look that sees the new template first, no twin has it: that one writes the first."""
+        result = planned(at_rest(), "v2")
+        assert (result.updated, result.state) == (0, State.ROLLING)
+
+    def test_old_ones_of_a_workload_of_none(self) -> None:
+        """Scaled to 0, and two are there still."""
+        sets = [replica_set("s-1", of=pods(2))]
+        left = twin_of(Pool.SPOT, sets, template="v2", updated=0)
+        none = of((), (), source=source(0), on_demand=twin(Pool.ON_DEMAND, template="v2"), spot=left)
+        assert planned(none, "v2").updated == -2
+
+    def test_pods_of_a_statefulset_that_rolls_itself(self) -> None:
+        """While it is taken over: nothing says which of its own are new."""
+        own = replica_set(of=pods(4))
+        assert planned(of(pods(6), (), replica_sets=(own,))).updated == 10
+        assert planned(of(pods(6), (), replica_sets=(replace(own, rolls=True),))).updated == 6
+
+    def test_a_statefulset_that_is_behind(self) -> None:
+        """Nobody knows which revision is the newest until its controller has seen the last write."""
+        behind = replace(twin(Pool.ON_DEMAND, pods(4)), first_ordinal=0, observed=False)
+        assert planned(of((), pods(6), on_demand=behind)).updated == 0
+
+    def test_is_not_known(self) -> None:
+        """Of what is not split, is given back, or does not render."""
+        assert with_rendered(at_rest(), Note(Reason.TEMPLATE_INVALID, "no")).updated is None
+        assert planned(at_rest(source=source(labelled=False))).updated is None
+        assert planned(observation(replace(OURS, annotations={}), split=None)).updated is None
+
+    @pytest.mark.parametrize(
+        ("observed", "partition", "updated"), [(True, 0, 3), (True, 2, 5), (False, 0, 0), (False, 2, 0)]
+    )
+    def test_of_a_statefulset_split_by_placement(
+        self, *, observed: bool, partition: int, updated: int
+    ) -> None:
+        """By the revision of its own pods; what its partition holds back is as it should be."""
+        revisions = dict(enumerate(("db-1", "db-1", "db-2", "db-2", "db-2")))
+        own = {k: one(k, on_spot=k > 2, revision=revision) for k, revision in revisions.items()}
+        rolling = db(observed=observed)
+        assert rolling.stateful is not None
+        stateful = replace(rolling.stateful, revision="db-2", partition=partition)
+        result = placed(seen(members(own), source=replace(rolling, stateful=stateful)))
+        assert result.updated == updated
 
 
 class TestIsThere:

@@ -24,7 +24,7 @@ IMAGE = Note(Reason.IMAGE_PULL_FAILED, "Two cannot pull.", warning=True, about="
 
 def steady(**fields: Any) -> Plan:  # noqa: ANN401 (fields of a plan)
     """Return the plan of a quiet reconcile."""
-    return replace(Plan(Step.RUN, State.STEADY, BALANCED), **fields)
+    return replace(Plan(Step.RUN, State.STEADY, BALANCED, updated=4), **fields)
 
 
 def made_of(
@@ -57,6 +57,9 @@ class TestWhatHolds:
             "Eligible": "True",
             "PolicyValid": "True",
             "Ready": "True",
+            "Updated": "True",
+            "Reconciling": "False",
+            "Stalled": "False",
             "PodsHealthy": "True",
             "Progressing": "False",
             "PoolsFit": "True",
@@ -111,6 +114,58 @@ class TestWhatHolds:
         assert said(made_of(steady(objection=objection))["Eligible"])[:2] == ("False", "StrategyRecreate")
         assert objection_to(replace(refused, objection=objection)) is PROBLEM
         assert objection_to(steady()) is None
+
+    def test_a_roll_that_goes_on(self) -> None:
+        """How many have the template of which generation, and why not all: kstatus calls it in progress."""
+        rolling = Note(Reason.ROLLING, "web-spot gets its new template")
+        result = made_of(steady(state=State.ROLLING, verdict=rolling, updated=1, wanted_spot=2))
+        expected = "1 of 4 replicas have the template of generation 7 and are available"
+        assert said(result["Updated"]) == ("False", "Rolling", expected)
+        assert said(result["Reconciling"]) == ("True", "Rolling", expected)
+        assert said(result["Stalled"]) == ("False", "AsExpected", "")
+
+    def test_a_roll_that_is_over(self) -> None:
+        """The generation is said then, too; that on-demand still covers for spot does not matter."""
+        covering = steady(state=State.HELD, verdict=Note(Reason.SPOT_LOST, "3 are lost"), wanted_spot=2)
+        result = made_of(covering, spot_ready=0)
+        expected = "4 of 4 replicas have the template of generation 7 and are available"
+        assert said(result["Updated"]) == ("True", "AsExpected", expected)
+        assert result["Reconciling"].status == "False"
+
+    def test_more_old_replicas_than_wanted(self) -> None:
+        """Scaled to 0 while old ones are there: none is missing, and it is not over."""
+        result = made_of(steady(updated=-2), observation(source(0)), ready=0)
+        assert said(result["Updated"])[::2] == (
+            "False",
+            "0 of 0 replicas have the template of generation 7 and are available",
+        )
+
+    @pytest.mark.parametrize(
+        ("state", "reason", "stalled"),
+        [
+            (State.REFUSED, Reason.STRATEGY_RECREATE, True),
+            (State.REFUSED, Reason.ROLLOUT_IN_PROGRESS, False),
+            (State.REFUSED, Reason.WAITING_FOR_TURN, False),
+            (State.CONFLICT, Reason.GIVING_BACK, True),
+            (State.ROLLING, Reason.ROLLOUT_STALLED, True),
+            (State.HELD, Reason.TEMPLATE_INVALID, True),
+            (State.HELD, Reason.ROLLOUT_HELD, False),
+        ],
+    )
+    def test_what_waits_for_a_person(self, state: State, reason: Reason, *, stalled: bool) -> None:
+        """Is stalled, which kstatus calls failed, and not in progress beside it."""
+        result = made_of(steady(state=state, verdict=Note(reason, "why"), updated=None))
+        assert said(result["Updated"]) == ("False", reason, "why")
+        assert said(result["Stalled"]) == (
+            ("True", reason, "why") if stalled else ("False", "AsExpected", "")
+        )
+        assert result["Reconciling"].status == "False"
+
+    def test_a_take_over(self) -> None:
+        """Is in progress before it is known how many are of the newest template; a dry run is not."""
+        begins = steady(state=State.TAKING_OVER, updated=None)
+        assert made_of(begins)["Reconciling"].status == "True"
+        assert made_of(steady(state=State.HELD, updated=None))["Reconciling"].status == "False"
 
     def test_a_conflict(self) -> None:
         """What the verdict says of it."""

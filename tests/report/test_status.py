@@ -133,12 +133,15 @@ class TestCounts:
 class TestConditions:
     def test_all_well(self) -> None:
         """A quiet life in conditions."""
-        shown = show(None, observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(4))))
+        shown = show(steady(updated=4), observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(4))))
         result = conditions(shown)
         assert {name: condition["status"] for name, condition in result.items()} == {
             "Eligible": "True",
             "PolicyValid": "True",
             "Ready": "True",
+            "Updated": "True",
+            "Reconciling": "False",
+            "Stalled": "False",
             "PodsHealthy": "True",
             "Progressing": "False",
             "PoolsFit": "True",
