@@ -36,8 +36,8 @@ MEANINGS: Final = {
     Exit.MENDABLE: "something a person can mend: one sentence on standard error",
     Exit.USAGE: "wrong usage",
     Exit.NOT_SPLIT: (
-        "`status`, `explain`, `savings`, `restart`, `rollout`, `freeze`, `unfreeze`: a workload that was"
-        " named is not split; `plan`: it is not there"
+        "`status`, `explain`, `savings`, `restart`, `rollout`, `wait`, `freeze`, `unfreeze`: a workload that"
+        " was named is not split; `plan`: it is not there"
     ),
     Exit.NOT_ALL_BACK: "`uninstall`: not all was given back within the time",
     Exit.DIFFERS: "`render --diff`: something would change",

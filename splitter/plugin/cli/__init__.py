@@ -37,6 +37,7 @@ VERBS = {
     "dashboard": Verb("dashboard", "Show a page of what splitter does, live, until Ctrl-C."),
     "restart": Verb("asks", "Replace every pod, one twin after the other."),
     "rollout": Verb("asks", "Roll a changed template set out now."),
+    "wait": Verb("wait", "Wait until a change is rolled out."),
     "freeze": Verb("asks", "Hold both counts as they are."),
     "unfreeze": Verb("asks", "Let both counts move again."),
     "uninstall": Verb("uninstall", "Give every workload back, and wait for it."),

@@ -1,7 +1,8 @@
 """`splitter restart`, `rollout`, `freeze`, `unfreeze`: write the annotation that a user would write.
 
 Each asks the running controller for something by an annotation on the source; nothing else is touched, and
-it is the user's own right that counts. What comes of it is seen with `splitter status`. A StatefulSet that is
+it is the user's own right that counts. What comes of it is seen with `splitter status`, or waited for with
+`--wait` (`splitter wait`). A StatefulSet that is
 split by placement runs its own pods: what Kubernetes does with them already is said, and not asked for.
 """
 
@@ -21,6 +22,8 @@ from splitter.plugin.cli.cluster import Cluster
 from splitter.plugin.cli.cluster_options import asks_cluster
 from splitter.plugin.cli.completion import workloads
 from splitter.plugin.cli.target import Target
+from splitter.plugin.cli.wait import TIMEOUT, TIMEOUT_HELP, interrupted, seconds_of, wait_for
+from splitter.plugin.core.waiting import Until
 from splitter.report.printable import printable
 
 
@@ -40,6 +43,11 @@ class _Ask:
     placed: str = ""
     # And for a workload that is labelled and not split.
     refused: str = ""
+
+    @property
+    def rolls(self) -> bool:
+        """Whether every pod is replaced: that can be waited for."""
+        return bool(self.placed)
 
 
 _ASKS = (
@@ -76,24 +84,46 @@ _ASKS = (
 )
 
 
+_WORKLOADS = typer.Argument(
+    None, help="One or more of deploy/NAME or sts/NAME; or use -l or -A.", autocompletion=workloads
+)
+
+
 def _verb(ask: _Ask) -> Callable[..., None]:
     @asks_cluster()
-    def verb(
-        workload: list[str] | None = typer.Argument(
-            None, help="One or more of deploy/NAME or sts/NAME; or use -l or -A.", autocompletion=workloads
-        ),
+    def verb(workload: list[str] | None = _WORKLOADS, *, cluster: Cluster) -> None:
+        _run(ask, workload, cluster)
+
+    @asks_cluster()
+    def verb_that_rolls(
+        workload: list[str] | None = _WORKLOADS,
+        wait: bool = typer.Option(False, "--wait", help="Wait until it is rolled out, as `splitter wait`."),
+        timeout: str = typer.Option(TIMEOUT, "--timeout", help=TIMEOUT_HELP),
         *,
         cluster: Cluster,
     ) -> None:
-        if not (workload or cluster.selector or cluster.everywhere):
-            raise typer.BadParameter("name a workload, or choose several by -l or -A")
-        targets = [cluster.target(one) for one in workload or (None,)]
-        if (code := asyncio.run(_all_asked(ask, targets, cluster))) is not Exit.DONE:
-            raise typer.Exit(code)
+        _run(ask, workload, cluster, seconds_of(timeout) if wait else None)
 
-    refuses = "; 1 when one is split by placement" if ask.placed else ""
-    verb.__doc__ = f"{ask.says}\n\nExit code 0; 3 when a workload that was named is not split{refuses}."
-    return verb
+    refuses = ""
+    if ask.rolls:
+        refuses = "; 1 when one is split by placement, or with --wait as of `splitter wait`"
+    made = verb_that_rolls if ask.rolls else verb
+    made.__doc__ = f"{ask.says}\n\nExit code 0; 3 when a workload that was named is not split{refuses}."
+    return made
+
+
+def _run(ask: _Ask, workload: list[str] | None, cluster: Cluster, timeout_s: float | None = None) -> None:
+    if not (workload or cluster.selector or cluster.everywhere):
+        raise typer.BadParameter("name a workload, or choose several by -l or -A")
+    targets = [cluster.target(one) for one in workload or (None,)]
+    try:
+        code = asyncio.run(_all_asked(ask, targets, cluster, timeout_s))
+    except KeyboardInterrupt:
+        if timeout_s is None:
+            raise
+        code = interrupted()
+    if code is not Exit.DONE:
+        raise typer.Exit(code)
 
 
 restart, rollout, freeze, unfreeze = map(_verb, _ASKS)
@@ -103,9 +133,9 @@ def _put(sentence: str, key: Key) -> str:
     return sentence.format(target=f"{key.kind.lower()}/{key.name}", namespace=key.namespace)
 
 
-async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit:
-    """Write each annotation and report it; return the last failure."""
-    code = Exit.DONE
+async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster, timeout_s: float | None) -> Exit:
+    """Write each annotation and report it; with a time-out wait for all then; return the last failure."""
+    code, asked = Exit.DONE, list[Target]()
     async with cluster.connected() as (client, settings):
         if [target.name for target in targets] == [None]:
             namespaces = targets[0].namespaces or settings.watch_namespaces
@@ -127,7 +157,11 @@ async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit
             elif await annotate(client, target.key, {ask.annotation: ask.value()}):
                 see = f"splitter status {target.short} -n {target.key.namespace}"
                 typer.echo(f"{target.words} {ask.comes}; see: {see}")
+                asked.append(target)
             else:
                 sys.stderr.write(f"{target.words} is not split: it has no label {keys.LABEL_SPLIT}\n")
                 code = Exit.NOT_SPLIT
+        if timeout_s is not None:
+            waited = await wait_for(client, asked, Until.UPDATED, timeout_s)
+            code = code if waited is Exit.DONE else waited
     return code
