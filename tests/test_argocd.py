@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from argocd import health
+from builders import source
+from core.one_reconcile import at_rest, planned
 
 
 def deployment(
@@ -49,6 +51,49 @@ class TestDeployments:
         result = health(deployment(spec={"paused": True}, status=_EMPTY, annotations=_OURS, labels=_LABEL))
         assert result[0] == "Healthy"
         assert "split by splitter" in result[1]
+
+    @pytest.mark.parametrize(
+        ("said", "expected"),
+        [
+            (
+                "3 of 3 replicas are available (replicas=3 updated=3 ready=3 available=3 generation=2)",
+                "Healthy",
+            ),
+            # Of the generation before: nothing is said of this one yet.
+            (
+                "3 of 3 replicas are available (replicas=3 updated=3 ready=3 available=3 generation=1)",
+                "Progressing",
+            ),
+            (
+                "3 of 3 replicas are available (replicas=3 updated=1 ready=3 available=3 generation=2)",
+                "Progressing",
+            ),
+            (
+                "2 of 3 replicas are available (replicas=3 updated=3 ready=2 available=2 generation=2)",
+                "Progressing",
+            ),
+            ("30 of 30 replicas are available (all is well)", "Progressing"),
+        ],
+    )
+    def test_tell_of_their_roll_with_the_condition(self, said: str, expected: str) -> None:
+        """All have the template of this very generation; else Argo CD shows how many have."""
+        condition = {"type": "splitter.io/Available", "status": "True", "message": said}
+        status = {**_EMPTY, "conditions": [condition]}
+        result = health(deployment(spec={"paused": True}, status=status, annotations=_OURS, labels=_LABEL))
+        assert result[0] == expected
+        assert (said in result[1]) is (expected == "Progressing")
+
+    def test_read_the_condition_as_splitter_writes_it(self) -> None:
+        """Word for word: the scripts have no string library."""
+        shown = planned(at_rest(source=source(by_karmada=True))).shown
+        assert shown is not None
+        status = {"conditions": [shown.to_json()]}
+        there = deployment(
+            spec={"paused": True, "replicas": 10}, status=status, annotations=_OURS, labels=_LABEL
+        )
+        for generation, expected in ((7, "Healthy"), (8, "Progressing")):
+            there["metadata"]["generation"] = generation
+            assert health(there)[0] == expected
 
     def test_are_progressing_while_given_back(self) -> None:
         """The label is gone, the mark is not."""
@@ -110,6 +155,9 @@ class TestSplits:
             (split("Steady", "Balanced", Ready="True", PoolsFit="Unknown"), "Healthy"),
             (split("Steady", "Balanced", Ready="True", PolicyValid="False"), "Degraded"),
             (split("Held", "RolloutStalled", Ready="True"), "Degraded"),
+            (split("Held", "SpotLost", Ready="True", Updated="True"), "Healthy"),
+            (split("Held", "SpotLost", Ready="True", Updated="False"), "Progressing"),
+            (split("Held", "Whatever", Ready="True", Stalled="True"), "Degraded"),
         ],
     )
     def test_are_judged_by_state_and_conditions(self, one: dict[str, Any], expected: str) -> None:

@@ -2,10 +2,12 @@
 
 import pytest
 
+from argocd import health
 from e2e.support.refusals import ASKED, REPLICAS
 from e2e.support.terminal import Answer, reported
+from kstatus import kapp, kstatus
 from lab.fixtures.database import Database
-from lab.fixtures.shop import Shop
+from lab.fixtures.shop import JsonObject, Shop
 from lives.terminal import Terminal
 from world.sandbox import Process
 
@@ -28,6 +30,45 @@ def waits(admin: Terminal, shop: Shop, *options: str, target: str = "deploy/web"
 def condition(status: dict[str, list[dict[str, str]]], kind: str) -> str:
     """Return the status of a condition of a Split."""
     return next(one["status"] for one in status["conditions"] if one["type"] == kind)
+
+
+# The wait rule that docs/how-to advises for kapp.
+KAPP = (
+    {"type": "Stalled", "status": "True", "failure": True},
+    {"type": "Updated", "status": "True", "success": True},
+)
+
+
+def judged(shop: Shop) -> tuple[str, str, str]:
+    """Return what kstatus, kapp and Argo CD say of the Split."""
+    raw: JsonObject | None = shop.split()
+    assert raw is not None
+    return kstatus(raw), kapp(raw, KAPP), health(raw)[0]
+
+
+def test_others_see_a_roll_and_its_end(web: Shop) -> None:
+    """Nothing is done for them between the first look at a new image and the last old pod."""
+    assert judged(web) == ("Current", "succeeds", "Healthy")
+    web.set_image("web:2")
+    generation = web.deployment()["metadata"]["generation"]
+    seen = []
+
+    def is_over() -> bool:
+        if web.status()["sourceGeneration"] < generation:
+            return False
+        # The pods last: those that are there now were there when the status was written, or are newer.
+        now = judged(web)
+        seen.append((now, web.images() == {"web:2": REPLICAS}))
+        return now == ("Current", "succeeds", "Healthy")
+
+    web.until(is_over, "the end of the roll")
+    assert len(seen) > 2
+    assert {now for now, _ in seen[:-1]} <= {
+        ("InProgress", "waits", "Progressing"),
+        ("Current", "succeeds", "Progressing"),  # it is rolled out, and a pod beside them is to go
+    }
+    assert seen[0][0] == ("InProgress", "waits", "Progressing")
+    assert all(done for now, done in seen if now[0] == "Current")
 
 
 @pytest.mark.parametrize("until", ["updated", "steady"])
@@ -90,7 +131,7 @@ def test_a_roll_that_stalls(web: Shop, admin: Terminal) -> None:
     answer = waits(admin, web, "--timeout", "1h")
     assert answer.returncode == 1
     assert f"deployment {web.namespace}/web cannot be rolled out: RolloutStalled" in answer.stderr
-    assert condition(web.status(), "Reconciling") == "False"
+    assert judged(web) == ("Failed", "fails", "Degraded")
     web.set_image("web:good")
     reported(waits(admin, web))
     assert web.images() == {"web:good": REPLICAS}
@@ -116,7 +157,7 @@ def test_of_one_that_is_refused(shop: Shop, admin: Terminal) -> None:
     answer = waits(admin, shop)
     assert answer.returncode == 3
     assert "kubectl rollout status deployment/web" in answer.stderr
-    assert condition(shop.status(), "Stalled") == "True"
+    assert judged(shop) == ("Failed", "fails", "Degraded")
 
 
 def test_several(web: Shop, admin: Terminal) -> None:

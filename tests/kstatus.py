@@ -1,0 +1,39 @@
+"""How kstatus (Flux, Helm 4) and kapp's wait rules judge an object of a kind that they do not know."""
+
+from collections.abc import Sequence
+from typing import Any
+
+Raw = dict[str, Any]
+
+
+def kstatus(raw: Raw) -> str:
+    """Return kstatus' word for it: generation first, then its two conditions, then `Ready`.
+
+    Source: github.com/kubernetes-sigs/cli-utils, pkg/kstatus/README.md.
+    """
+    if "deletionTimestamp" in raw["metadata"]:
+        return "Terminating"
+    status = raw.get("status") or {}
+    if status.get("observedGeneration", raw["metadata"]["generation"]) != raw["metadata"]["generation"]:
+        return "InProgress"
+    conditions = {one["type"]: one["status"] for one in status.get("conditions", ())}
+    if conditions.get("Reconciling") == "True":
+        return "InProgress"
+    if conditions.get("Stalled") == "True":
+        return "Failed"
+    return "Current" if conditions.get("Ready", "True") == "True" else "InProgress"
+
+
+def kapp(raw: Raw, matchers: Sequence[Raw]) -> str:
+    """Return how a wait rule that `supportsObservedGeneration` ends: the first matcher that holds decides.
+
+    Source: carvel.dev/kapp, "Wait Rules".
+    """
+    status = raw.get("status") or {}
+    if status.get("observedGeneration") != raw["metadata"]["generation"]:
+        return "waits"
+    conditions = {one["type"]: one["status"] for one in status.get("conditions", ())}
+    for matcher in matchers:
+        if conditions.get(matcher["type"]) == matcher["status"]:
+            return "fails" if matcher.get("failure") else "succeeds"
+    return "waits"
