@@ -108,6 +108,24 @@ class TestStatus:
         assert "Balanced" in json.dumps(whole)
 
 
+class TestNeighbours:
+    def test_one_that_writes_the_workload_whole(self, shop: Shop, admin: Terminal) -> None:
+        """Is named by its field manager, with the page to read, by `status` and by `explain`."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        where = ("deploy/web", "-n", shop.namespace)
+        for verb in ("status", "explain"):
+            assert "pause away" not in reported(admin.splitter(verb, *where))
+        path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web"
+        shop.sandbox.api.patch(path, {"spec": {"replicas": 4}}, field_manager="kapp")
+        for verb in ("status", "explain"):
+            text = " ".join(reported(admin.splitter(verb, *where)).split())
+            assert "kapp writes this workload whole, which takes splitter's pause away" in text
+            assert "docs/runbooks/SplitConflict.md" in text
+        json.loads(reported(admin.splitter("status", *where, "-o", "json")))
+
+
 class TestUninstall:
     def test_gives_everything_back(self, shop: Shop, admin: Terminal) -> None:
         """All labels go, it waits, and nothing of splitter's is left; availability is kept meanwhile."""

@@ -1,6 +1,6 @@
 """`splitter explain`: shows why a workload is in its state: policy, conditions, last decisions.
 
-Everything comes from the Split; the source is only asked for where there is none.
+Everything comes from the Split; the source is read for who else writes it, and for why there is none.
 `explained` is pure: the status of a Split in, lines of text out.
 """
 
@@ -27,7 +27,7 @@ from splitter.kube.paths import workload
 from splitter.plugin.cli.cluster import Cluster
 from splitter.plugin.cli.cluster_options import asks_cluster
 from splitter.plugin.cli.completion import workloads
-from splitter.plugin.cli.splits import read_splits, status_of
+from splitter.plugin.cli.splits import beside, read_splits, status_of
 from splitter.plugin.cli.target import Target
 from splitter.plugin.cli.wrapping import wrapped
 from splitter.plugin.report.meanings import meanings
@@ -59,21 +59,24 @@ def explain(
     Exit code 0; 3 when the workload is not split.
     """
     target = cluster.target(workload)
-    split, source = asyncio.run(_look(target, cluster))
+    split, others, why_not = asyncio.run(_look(target, cluster))
     if split is None:
-        sys.stderr.write(f"{target.words} {_why_not(target, source)}\n")
+        sys.stderr.write(f"{target.words} {why_not}\n")
         raise typer.Exit(Exit.NOT_SPLIT)
     ordinals = (split.get("spec") or {}).get("onDemandOrdinals")
     with faults_as_sentences("explain"):
         lines = explained(key_of(split), status_of(split), ordinals)
+    lines += _section("Beside splitter", iter(wrapped(others, _COLUMNS, "  ")))
     typer.echo("\n".join(map(printable, lines)))
 
 
-async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | None]:
-    """Return the Split, or without one the source; None for what is not there or may not be read."""
+async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, str, str]:
+    """Return the Split, and a line about its neighbours; or without one None, and why there is none."""
     async with cluster.connected() as (client, _):
         splits = await read_splits(client, target, target.includes)
-        return (splits[0], None) if splits else (None, await client.find(workload(target.key)))
+        if splits:
+            return splits[0], await beside(client, key_of(splits[0])), ""
+        return None, "", _why_not(target, await client.find(workload(target.key)))
 
 
 def _why_not(target: Target, source: Json | None) -> str:

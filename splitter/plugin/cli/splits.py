@@ -9,13 +9,15 @@ from http import HTTPStatus
 from rich.text import Text
 
 from splitter.core.errors import SplitterError
-from splitter.core.names import Key
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import SplitStatus
 from splitter.kube.as_user import key_of
 from splitter.kube.client import ApiError, Client, Json
-from splitter.kube.paths import splits
+from splitter.kube.paths import splits, workload
 from splitter.plugin.cli.target import Target
+from splitter.plugin.core.other_tools import neighbour
+from splitter.plugin.kube.field_managers import writers
 from splitter.report.printable import printable
 
 _HEADINGS = ("WORKLOAD", "READY", "ON-DEMAND", "SPOT", "COVER", "STATE", "REASON")
@@ -46,6 +48,17 @@ async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bo
         raise
     chosen = [split for split in items if wanted(key_of(split))]
     return sorted(chosen, key=lambda split: (key_of(split).namespace, key_of(split).name))
+
+
+async def beside(client: Client, key: Key) -> str:
+    """Return a line about a tool that is known to undo splitter's writes to this workload; empty without one.
+
+    Empty, too, where the workload may not be read.
+    """
+    if key.kind not in {DEPLOYMENT, STATEFUL_SET}:  # whoever may write a Split chooses the word
+        return ""
+    source = await client.find(workload(key))
+    return neighbour(writers(source)) if source is not None else ""
 
 
 def called(key: Key, *, namespaced: bool) -> str:

@@ -22,7 +22,7 @@ from splitter.plugin.cli.cluster_options import asks_cluster
 from splitter.plugin.cli.completion import workloads
 from splitter.plugin.cli.dialect import written
 from splitter.plugin.cli.members import Member, contexts_in, members, wanted_at, whole
-from splitter.plugin.cli.splits import read_splits, status_of, table
+from splitter.plugin.cli.splits import beside, read_splits, status_of, table
 from splitter.plugin.cli.target import Target
 
 _LOOK_S = 1.0
@@ -123,6 +123,9 @@ async def _show(target: Target, cluster: Cluster, output: Output, *, watch: bool
             await _watch(look, target, console, wide=output == "wide")
         else:
             _print(splits, target, console, output)
+            if target.name is not None and output in {"table", "wide"}:
+                for line in filter(None, [await beside(client, key_of(one)) for one in splits]):
+                    console.print(line)
     return bool(splits)
 
 
