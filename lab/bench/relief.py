@@ -28,7 +28,7 @@ from lab.fixtures.descheduler import descheduling
 from lab.fixtures.metrics_api import MetricsApi
 from lab.fixtures.namespaces import Watching, open_shop
 from lab.fixtures.shop import Shop, manifest
-from lab.sandbox import Between, Instant, Sandbox, build
+from lab.sandbox import Between, Instant, Sandbox, upstream
 from lab.sandbox.timeline import Timeline
 from lab.sandbox.waiting import wait_until
 
@@ -216,7 +216,7 @@ profiles:
 
 def by_descheduler(sandbox: Sandbox, home: Path, pace: Pace, *, budgets: bool) -> dict[str, object]:
     """Have the descheduler relieve the machines of workloads as their users write them."""
-    program = build.descheduler(print)
+    program = upstream.built(upstream.DESCHEDULER, print).program
     with measured(sandbox, real=True), contextmanager(open_shop)(sandbox, Nobody()) as shop:
         piled(shop, pace)
         for name in names() if budgets else ():
@@ -241,8 +241,8 @@ def in_a_sandbox(play: Callable[[Sandbox, Path], dict[str, object]]) -> dict[str
 
 def compared() -> dict[str, object]:
     """Have all play at the same time, so that nobody has the quieter machine."""
-    build.metrics_server(print)
-    build.descheduler(print)
+    for project in (upstream.METRICS_SERVER, upstream.DESCHEDULER):
+        upstream.built(project, print)
     with ThreadPoolExecutor(len(PLAYERS)) as players:
         return dict(zip(PLAYERS, players.map(in_a_sandbox, PLAYERS.values()), strict=True))
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from lab.sandbox import build, preflight
+from lab.sandbox import build, preflight, upstream
 from lab.sandbox.controlplane import Sandbox
 from lab.sandbox.credentials import write_private
 from lab.sandbox.errors import SandboxError
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.action == "build":
             sys.stdout.write(f"{build.programs(_tell).kwok.parent}\n")
             if chosen.karpenter:
-                sys.stdout.write(f"{build.karpenter(_tell).program.parent}\n")
+                sys.stdout.write(f"{upstream.built(upstream.KARPENTER, _tell).program.parent}\n")
             if chosen.real_nodes:
                 if (reason := refusal()) is None:
                     sys.stdout.write(f"{real_nodes(_tell)}\n")

@@ -1,18 +1,15 @@
-"""Builds the control plane and KWOK once, others when asked for, and keeps them in the user's cache.
+"""Builds the control plane and KWOK once, Helm when asked for, and keeps them in the user's cache.
 
-`Sandbox.start` calls `programs` and, when it shall have an autoscaler, `karpenter`; what they return is run
-by `controlplane`, and so is `metrics_server` where it is added. The tests of a chart call `helm`, those of
-drains `descheduler`. The cache is keyed by the versions, the platform and the Go module's own files, so a
-second clone of the repository builds nothing and a changed main.go builds anew. One build at a time (a file
-lock), and never half a result: it is built in a temporary directory and renamed. Nothing is written outside
-the cache directory, except into Go's own caches.
+`Sandbox.start` calls `programs`, and `controlplane` runs what it returns. The tests of a chart call `helm`.
+What else runs beside splitter is built by `upstream`. The cache is keyed by the versions, the platform and
+the Go module's own files, so a second clone of the repository builds nothing and a changed main.go builds
+anew. One build at a time (a file lock), and never half a result: it is built in a temporary directory and
+renamed. Nothing is written outside the cache directory, except into Go's own caches.
 """
 
 import hashlib
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -22,33 +19,21 @@ from lab.sandbox import compiling, toolchain, versions
 from lab.sandbox.errors import SandboxError
 
 KWOK_VERSION = "0.8.0"
-KARPENTER_VERSION = "1.15.0"  # as in karpenter/go.mod
-DESCHEDULER_VERSION = "0.36.0"  # as in descheduler/go.mod
-METRICS_SERVER_VERSION = "0.8.0"  # as in metrics-server/go.mod
 HELM_VERSION = "4.3.1"
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-# Go module -> its files. Some only pin versions: the program is upstream's own, a tool of the module.
+# Go module -> its files, if it has more than the pins of programs of others (`upstream`).
+_PINS = ("go.mod", "go.sum")
 SOURCES = {
-    "controlplane": ("go.mod", "go.sum", "main.go"),
-    "karpenter": ("go.mod", "go.sum"),
-    "descheduler": ("go.mod", "go.sum"),
-    "metrics-server": ("go.mod", "go.sum"),
-    "real/kubelet": ("go.mod", "go.sum", "main.go"),
+    "controlplane": (*_PINS, "main.go"),
+    "real/kubelet": (*_PINS, "main.go"),
     "real/guest": ("go.mod", "main.go", "load.go", "logind.go", "pause.go", "runtime.go", "web.go"),
 }
 
 _STAMP = "k8s.io/component-base/version"
 _BUILD = ("build", "-trimpath", "-ldflags")
 SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
-_KARPENTER = "sigs.k8s.io/karpenter"
 _HELM = "helm.sh/helm/v4"
 _HELM_GO = "go 1.26.0"  # as in its go.mod; its dependencies need no newer one
-# The kinds that Karpenter's KWOK provider works with. It has more, which stand behind feature gates.
-_CRDS = (
-    "pkg/apis/crds/karpenter.sh_nodepools.yaml",
-    "pkg/apis/crds/karpenter.sh_nodeclaims.yaml",
-    "kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +48,6 @@ class Programs:
     kwok: Path
 
 
-@dataclass(frozen=True, slots=True)
-class KarpenterFiles:
-    """Where Karpenter lies, and its own CustomResourceDefinitions."""
-
-    program: Path
-    crds: tuple[Path, ...]
-
-
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where built programs are kept: `$XDG_CACHE_HOME/lab/sandbox`, by default under ~/.cache."""
     base = environment.get("XDG_CACHE_HOME")
@@ -80,7 +57,7 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
 def module_sources(module: str = "controlplane") -> dict[str, bytes]:
     """Return a Go module's files by name, as they lie in the package."""
     folder = resources.files("lab.sandbox").joinpath(module)
-    return {name: folder.joinpath(name).read_bytes() for name in SOURCES[module]}
+    return {name: folder.joinpath(name).read_bytes() for name in SOURCES.get(module, _PINS)}
 
 
 def build_key(
@@ -95,11 +72,6 @@ def build_key(
     Example: `kubernetes-1.36.3-kwok-0.8.0-linux-x86_64-3f2a...`.
     """
     return f"kubernetes-{kubernetes}-kwok-{kwok}-{system}-{digest(sources)}"
-
-
-def karpenter_key(system: str = SYSTEM) -> str:
-    """Return the name of the build of Karpenter, such as `karpenter-1.15.0-linux-x86_64-6cf0...`."""
-    return f"karpenter-{KARPENTER_VERSION}-{system}-{digest(module_sources('karpenter'))}"
 
 
 def digest(sources: Mapping[str, bytes]) -> str:
@@ -145,59 +117,6 @@ def programs(progress: Callable[[str], None], environment: Mapping[str, str] = o
 
     compiling.once(home, progress, build_both)
     return Programs(*(home / name for name in (*NAMES, "kwok")))
-
-
-def karpenter(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> KarpenterFiles:
-    """Return Karpenter with its KWOK provider, building it when it is missing (3 minutes on 2 cores).
-
-    It needs a newer Go than the control plane. Raises SandboxError as `programs` does.
-    """
-    cache = cache_directory(environment)
-    sources = module_sources("karpenter")
-    go = compiling.GoOnDemand(sources["go.mod"].decode(), cache, progress)
-    home = cache / karpenter_key()
-
-    def build_it(into: Path) -> None:
-        progress(f"building Karpenter {KARPENTER_VERSION} once: about 3 minutes on 2 cores ...")
-        _build_karpenter(go, sources, into, progress)
-
-    compiling.once(home, progress, build_it)
-    return KarpenterFiles(home / "karpenter", tuple(home / Path(path).name for path in _CRDS))
-
-
-def descheduler(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the descheduler, building it when it is missing (3 minutes on 2 cores).
-
-    Raises SandboxError as `programs` does.
-    """
-    return _tool("descheduler", DESCHEDULER_VERSION, progress, environment)
-
-
-def metrics_server(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:
-    """Return metrics-server, building it when it is missing (3 minutes on 2 cores).
-
-    Raises SandboxError as `programs` does.
-    """
-    return _tool("metrics-server", METRICS_SERVER_VERSION, progress, environment)
-
-
-def _tool(name: str, version: str, progress: Callable[[str], None], environment: Mapping[str, str]) -> Path:
-    """Return a program of Kubernetes' special interest groups, which the module of its name pins."""
-    cache = cache_directory(environment)
-    sources = module_sources(name)
-    go = compiling.GoOnDemand(sources["go.mod"].decode(), cache, progress)
-    home = cache / f"{name}-{version}-{SYSTEM}-{digest(sources)}"
-
-    def build_it(into: Path) -> None:
-        what = f"{name} {version}"
-        progress(f"building {what} once: about 3 minutes on 2 cores ...")
-        package = f"sigs.k8s.io/{name}/cmd/{name}"
-        command = [go.command(), *_BUILD, "-s -w", "-o", str(into / name), package]
-        with compiling.copied(sources) as module:
-            compiling.run_go(what, command, progress, directory=module, logs=into.parent)
-
-    compiling.once(home, progress, build_it)
-    return home / name
 
 
 def helm(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:
@@ -257,28 +176,6 @@ def kubernetes(
             (module / "go.mod").write_text(text)
             command.insert(2, "-mod=mod")  # it completes both files
         compiling.run_go(what, command, progress, directory=module, logs=output.parents[1])
-
-
-def _build_karpenter(
-    go: compiling.GoOnDemand, sources: Mapping[str, bytes], into: Path, progress: Callable[[str], None]
-) -> None:
-    linker = f"-s -w -X {_KARPENTER}/pkg/operator.Version={KARPENTER_VERSION}"
-    command = [go.command(), *_BUILD, linker, "-o", str(into / "karpenter"), f"{_KARPENTER}/kwok"]
-    with compiling.copied(sources) as module:
-        compiling.run_go(
-            f"Karpenter {KARPENTER_VERSION}", command, progress, directory=module, logs=into.parent
-        )
-        # The kinds come from the very module that was built, so the two cannot disagree.
-        folder = subprocess.run(
-            [go.command(), "list", "-m", "-f", "{{.Dir}}", _KARPENTER],
-            env=compiling.go_environment(),
-            cwd=module,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    for path in _CRDS:
-        shutil.copyfile(Path(folder.stdout.strip(), path), into / Path(path).name)
 
 
 def _build_kwok(go: compiling.GoOnDemand, into: Path, progress: Callable[[str], None]) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from lab.sandbox import build, commands, credentials
+from lab.sandbox import build, commands, credentials, upstream
 from lab.sandbox.api import Api
 from lab.sandbox.errors import ApiError, SandboxError
 from lab.sandbox.fleet import Fleet
@@ -113,7 +113,7 @@ class Sandbox:
         Raises SandboxError with the last lines of the log when a process does not come up.
         """
         programs = build.programs(progress)
-        autoscaler = build.karpenter(progress) if karpenter else None
+        autoscaler = upstream.built(upstream.KARPENTER, progress) if karpenter else None
         machines = real_nodes(progress) if real else None
         parent = root or Path(tempfile.gettempdir())
         sweep(parent)
@@ -174,9 +174,9 @@ class Sandbox:
         self.fleet = Fleet(self.api, self.check)
         self._progress(f"the sandbox serves at {self.url} after {time.monotonic() - began_s:.1f} s")
 
-    def _add_karpenter(self, files: build.KarpenterFiles) -> None:
+    def _add_karpenter(self, files: upstream.Files) -> None:
         self._karpenter = Karpenter(self.api, self.check)
-        self._karpenter.install(files.crds)
+        self._karpenter.install(files.kinds)
         self._run(
             "karpenter", commands.karpenter(files.program), kubeconfig=self.home / "karpenter.kubeconfig"
         )
@@ -192,7 +192,8 @@ class Sandbox:
 
         KWOK, which tells it what is used, is started anew and would not know those of before as its own.
         """
-        program, own = build.metrics_server(self._progress), self.home / "metrics-server"
+        program = upstream.built(upstream.METRICS_SERVER, self._progress).program
+        own = self.home / "metrics-server"
         usage = own.with_suffix(".yaml")
         usage.write_bytes(resources.files("lab.sandbox").joinpath("usage.yaml").read_bytes())
         port, kubelets_port = self._ports.take(), self._ports.take()

@@ -6,7 +6,7 @@ own doing, as in a real cluster. The API server looks at the caller's rights, an
 certificate: so metrics-server answers whoever has no name, which gives nobody a right who has one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lab.sandbox.api import Api, JsonObject, PatchKind
 from lab.sandbox.commands import RESOLUTION_S
@@ -48,6 +48,22 @@ def api_service(name: str, service: Mapping[str, str], port: int) -> JsonObject:
     return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
+def let_the_nameless(api: Api, name: str, group: str, resources: Sequence[str]) -> None:
+    """Let a caller without a name, as the API server is to a group's own server, read its resources.
+
+    `name` is that of the ClusterRole and of its binding.
+    """
+    rules = [
+        {"apiGroups": [group], "resources": list(resources), "verbs": ["get", "list"]},
+        {"nonResourceURLs": [f"/apis/{group}/*"], "verbs": ["get"]},
+    ]
+    role = {"kind": "ClusterRole", "name": name, "apiGroup": _RBAC}
+    nameless = {"kind": "User", "name": "system:anonymous", "apiGroup": _RBAC}
+    metadata = {"metadata": {"name": name}}
+    api.create(f"{_RIGHTS}/clusterroles", {**metadata, "rules": rules})
+    api.create(f"{_RIGHTS}/clusterrolebindings", {**metadata, "roleRef": role, "subjects": [nameless]})
+
+
 class MetricsServer:
     """What is measured; made by `Sandbox.add_metrics_server`."""
 
@@ -57,16 +73,7 @@ class MetricsServer:
 
     def register(self, port: int) -> None:
         """Have the API server pass on what is asked of metrics.k8s.io; return when it does."""
-        rules = [
-            {"apiGroups": [_GROUP], "resources": ["nodes", "pods"], "verbs": ["get", "list"]},
-            {"nonResourceURLs": [f"/apis/{_GROUP}/*"], "verbs": ["get"]},
-        ]
-        role = {"kind": "ClusterRole", "name": "metrics-server", "apiGroup": _RBAC}
-        nameless = {"kind": "User", "name": "system:anonymous", "apiGroup": _RBAC}
-        metadata = {"metadata": {"name": role["name"]}}
-        self._api.create(f"{_RIGHTS}/clusterroles", {**metadata, "rules": rules})
-        binding = {**metadata, "roleRef": role, "subjects": [nameless]}
-        self._api.create(f"{_RIGHTS}/clusterrolebindings", binding)
+        let_the_nameless(self._api, "metrics-server", _GROUP, ["nodes", "pods"])
         self._api.create(
             f"/api/v1/namespaces/{_SERVICE['namespace']}/services", service_on_loopback(_SERVICE)
         )

@@ -13,7 +13,7 @@ import pytest
 
 from lab.fixtures.descheduler import descheduling, reported
 from lab.fixtures.shop import Shop, manifest
-from lab.sandbox import build
+from lab.sandbox import upstream
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.processes import Child
 
@@ -52,7 +52,7 @@ AFFINITY = """\
 @pytest.fixture(scope="module")
 def program() -> Path:
     """Return the descheduler."""
-    return build.descheduler(print)
+    return upstream.built(upstream.DESCHEDULER, print).program
 
 
 def looking(

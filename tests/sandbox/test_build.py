@@ -1,20 +1,20 @@
 """What is built, when, and where it is kept."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from lab.sandbox import SandboxError, build, versions
+from lab.sandbox import SandboxError, build, upstream, versions
 from lab.sandbox.build import (
     NAMES,
     build_key,
     cache_directory,
-    karpenter,
-    karpenter_key,
     module_sources,
     programs,
 )
+from lab.sandbox.upstream import Project, built
 
 SOURCES = {"go.mod": b"module m\n\ngo 1.26.0\n", "go.sum": b"", "main.go": b"package main\n"}
 
@@ -49,19 +49,15 @@ class TestTheKey:
     def test_the_module_is_part_of_the_package(self) -> None:
         """The Go module's files are found as package data."""
         assert set(module_sources()) == {"go.mod", "go.sum", "main.go"}
-        assert set(module_sources("karpenter")) == {"go.mod", "go.sum"}
 
-    @pytest.mark.parametrize(
-        ("name", "version"),
-        [
-            ("karpenter", build.KARPENTER_VERSION),
-            ("descheduler", build.DESCHEDULER_VERSION),
-            ("metrics-server", build.METRICS_SERVER_VERSION),
-        ],
-    )
-    def test_it_is_the_one_that_its_module_pins(self, name: str, version: str) -> None:
-        """The version in the name of the build is the version that is built."""
-        assert f"sigs.k8s.io/{name} v{version} " in module_sources(name)["go.mod"].decode()
+    @pytest.mark.parametrize("project", upstream.ALL, ids=lambda project: project.folder)
+    def test_a_project_is_the_one_that_its_module_pins(self, project: Project) -> None:
+        """The version in the name of the build is the version that is built, and all programs are its own."""
+        text = module_sources(project.folder)["go.mod"].decode()
+        assert f"{project.module} v{project.version} " in text
+        assert project.key.startswith(f"{project.folder}-{project.version}-")
+        tools = re.findall(rf"^(?:tool |\t){re.escape(project.module)}/(\S+)$", text, re.MULTILINE)
+        assert sorted(tools) == sorted(project.programs.values())
 
 
 class TestTheCache:
@@ -84,14 +80,31 @@ class TestTheCache:
         assert result.etcd == home / "etcd"
         assert result.kwok == home / "kwok"
 
-    def test_karpenter_is_kept_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It has a directory of its own, and its kinds lie beside it."""
+    def test_a_project_is_kept_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It has a directory of its own, and its kinds lie beside its programs."""
         monkeypatch.setenv("PATH", "/nonexistent")
-        home = tmp_path / "splitter" / "sandbox" / karpenter_key()
+        home = tmp_path / "splitter" / "sandbox" / upstream.KARPENTER.key
         home.mkdir(parents=True)
-        result = karpenter(unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
+        result = built(upstream.KARPENTER, unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
         assert result.program == home / "karpenter"
-        assert {kind.parent for kind in result.crds} == {home}
+        assert {kind.parent for kind in result.kinds} == {home}
+
+    def test_a_module_that_is_not_to_be_had_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One sentence says which project, why, and where to look; hosts are not in it."""
+        go = tmp_path / "bin" / "go"
+        go.parent.mkdir()
+        go.write_text(
+            '#!/bin/sh\n[ "$1" = env ] && { echo go1.26.9; exit; }\n'
+            'echo \'{"Error": "reading https://proxy.corp/x: 403 Forbidden"}\'; exit 1\n'
+        )
+        go.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
+        with pytest.raises(SandboxError, match=r"Karpenter [\d.]+ cannot be built: its module") as caught:
+            built(upstream.KARPENTER, print, {"XDG_CACHE_HOME": str(tmp_path)})
+        assert "reading https://(host)/x: 403 Forbidden" in str(caught.value)
+        assert [path.name for path in (tmp_path / "splitter" / "sandbox").iterdir()] == ["build.lock"]
 
     def test_a_failed_build_leaves_nothing_and_says_why(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
