@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from splitter.core.causes import trouble_of
-from splitter.core.model import PodView, TwinView, seconds_between
+from splitter.core.clock import Waits
+from splitter.core.model import PodView, TwinView
 from splitter.core.reasons import Reason
 from splitter.core.split_status.starts import StartTimes
 from splitter.core.start_times import patience_s
@@ -37,8 +38,6 @@ class Awaited:
     """Who was made later, or has no node, and does not come up within the time that starts take here."""
     is_all: bool
     """Whether none comes any more, for as long as a start may take since the first sign."""
-    again_s: float | None
-    """In how many seconds time alone changes that; None: it changes nothing."""
 
     @property
     def expected(self) -> int:
@@ -74,7 +73,7 @@ def _listed(words: Sequence[str]) -> str:
 class Moment:
     """What a replica is held against."""
 
-    now: datetime
+    waits: Waits
     sign: datetime
     """When a node under the workload first went."""
     grace_s: float
@@ -88,7 +87,7 @@ def awaited(twins: Sequence[TwinView], asked: int, at: Moment) -> Awaited:
     be in its first moments, and has the time that starts take.
     """
     before = made_since = serving = 0
-    coming, ill_before, ill_since, due = list[str](), list[str](), list[str](), list[float]()
+    coming, ill_before, ill_since = list[str](), list[str](), list[str]()
     counted = [(twin, pod) for twin in twins for pod in twin.pods if pod.counts]
     for twin, pod in counted:
         if pod.going:
@@ -99,21 +98,18 @@ def awaited(twins: Sequence[TwinView], asked: int, at: Moment) -> Awaited:
             serving, before = serving + 1, before + (not is_newer)
             continue
         limit_s = patience_s(pod, at.grace_s, at.starts)
-        left_s = limit_s - seconds_between(pod.created, at.now) if pod.created is not None else -1.0
-        why = _why(pod, twin, at.now, limit_s)
+        had_its_time = pod.created is None or at.waits.past(pod.created, limit_s)
+        why = _why(pod, twin, at.waits, limit_s)
         if why and not is_newer and pod.node is not None:
             ill_before.append(f"{pod.name} ({why})")
-        elif why and left_s < 0:
+        elif why and had_its_time:
             ill_since.append(f"{pod.name} ({why})")
         else:
             coming.append(f"{pod.name} ({'starting' if pod.node is not None else 'no node yet'})")
             before += not is_newer
-            due += [left_s + 1.0] if left_s >= 0 else []
     refused = sum(rs.refused for twin in twins for rs in twin.replica_sets)
     missing = max(0, asked - len(counted) - refused)
-    none_comes, left_s = not coming and not missing, at.grace_s - seconds_between(at.sign, at.now)
-    if none_comes and left_s >= 0:
-        due.append(left_s + 1.0)
+    none_comes = not coming and not missing
     return Awaited(
         before=before,
         since=made_since,
@@ -122,17 +118,16 @@ def awaited(twins: Sequence[TwinView], asked: int, at: Moment) -> Awaited:
         missing=missing,
         ill_before=tuple(ill_before),
         ill_since=tuple(ill_since),
-        is_all=none_comes and (left_s < 0 or bool(ill_since)),
-        again_s=min(due, default=None),
+        is_all=none_comes and (at.waits.past(at.sign, at.grace_s) or bool(ill_since)),
     )
 
 
-def _why(pod: PodView, twin: TwinView, now: datetime, patience_s: float) -> str:
+def _why(pod: PodView, twin: TwinView, waits: Waits, patience_s: float) -> str:
     """Say what keeps a replica from serving; nothing while it may still come up by itself."""
-    if (trouble := trouble_of(pod, twin.excluded, now, patience_s)) is not None:
+    if (trouble := trouble_of(pod, twin.excluded, waits, patience_s)) is not None:
         return str(trouble.reason)
-    if pod.is_stuck(now, patience_s):
+    if pod.is_stuck(waits, patience_s):
         return "no node"
     since = pod.unready_since or pod.created
-    waited = pod.node is not None and since is not None and seconds_between(since, now) > patience_s
+    waited = pod.node is not None and waits.past(since, patience_s)
     return str(Reason.NOT_READY) if waited else ""

@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 
-from splitter.core.model import NodeStatus, PodView, Trouble, TwinView, seconds_between
+from splitter.core.clock import Waits
+from splitter.core.model import NodeStatus, PodView, Trouble, TwinView
 from splitter.core.nodes.facts import Health, NodeState
 from splitter.core.nodes.fit import NodeTerm, PodRequest, asks_for, may_run_on, repels
 from splitter.core.nodes.spot_supply import lasts
@@ -212,7 +213,7 @@ def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
     return sorted(unmet)
 
 
-def trouble_of(pod: PodView, excluded: Trouble | None, now: datetime, limit_s: float) -> Trouble | None:
+def trouble_of(pod: PodView, excluded: Trouble | None, waits: Waits, limit_s: float) -> Trouble | None:
     """Return what is wrong with one replica: what the kubelet says at once, what may pass after the limit.
 
     `excluded`: why no node of its twin's pool takes it.
@@ -221,11 +222,11 @@ def trouble_of(pod: PodView, excluded: Trouble | None, now: datetime, limit_s: f
         if pod.trouble is not None:
             return pod.trouble
         since = pod.unready_since
-        if since is not None and seconds_between(since, now) > limit_s:
+        if since is not None and waits.past(since, limit_s):
             return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
     if pod.node_status is NodeStatus.UNBOUND:
         waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
-        if waits_since is not None and seconds_between(waits_since, now) > limit_s:
+        if waits.past(waits_since, limit_s):
             return pod.trouble or excluded
     return None
 
@@ -239,16 +240,16 @@ def is_hindered(pod: PodView) -> bool:
     return pod.counts and pod.node is None and pod.trouble is not None and pod.trouble.reason in _INCURABLE
 
 
-def is_cut_off(pod: PodView, now: datetime, grace_s: float) -> bool:
+def is_cut_off(pod: PodView, waits: Waits, grace_s: float) -> bool:
     """Whether a StatefulSet's member has waited for the grace where no node can reach its volume.
 
     The volume is on a node that is gone, or in a zone without one. Under another name it would get a new one.
     """
     reason = pod.trouble.reason if pod.trouble is not None else None
-    return pod.ordinal is not None and reason is Reason.VOLUME_ZONE_CONFLICT and pod.is_stuck(now, grace_s)
+    return pod.ordinal is not None and reason is Reason.VOLUME_ZONE_CONFLICT and pod.is_stuck(waits, grace_s)
 
 
-def why_unready(pod: PodView, now: datetime, grace_s: float) -> str:
+def why_unready(pod: PodView, waits: Waits, grace_s: float) -> str:
     """Return what holds up a pod that is not ready; empty: it may be ready in a moment.
 
     What kubelet or scheduler say of it counts at once, the lack of a node or of readiness after the grace.
@@ -256,22 +257,16 @@ def why_unready(pod: PodView, now: datetime, grace_s: float) -> str:
     if pod.trouble is not None:
         return pod.trouble.detail
     unbound_since = pod.unschedulable_since or pod.created
-    if pod.node is None and unbound_since is not None and seconds_between(unbound_since, now) > grace_s:
+    if pod.node is None and waits.past(unbound_since, grace_s):
         return "it finds no node"
-    if pod.unready_since is not None and seconds_between(pod.unready_since, now) > grace_s:
+    if pod.unready_since is not None and waits.past(pod.unready_since, grace_s):
         return f"it has a node, and is not ready since {pod.unready_since.astimezone(UTC):%H:%M:%SZ}"
     return ""
 
 
-def without_a_node(pods: Iterable[PodView], now: datetime, grace_s: float) -> int:
+def without_a_node(pods: Iterable[PodView], waits: Waits, grace_s: float) -> int:
     """Count the pods that no node has had room for within the grace, and that another node would help."""
-    return sum(pod.is_stuck(now, grace_s) and not is_hindered(pod) for pod in pods)
-
-
-def next_stuck_s(pods: Iterable[PodView], now: datetime, grace_s: float) -> float | None:
-    """Return the seconds until a pod has been without a node for longer than the grace; None: none waits."""
-    waited = (pod.without_node_s(now) for pod in pods)
-    return min((grace_s - one + 1.0 for one in waited if one is not None and one <= grace_s), default=None)
+    return sum(pod.is_stuck(waits, grace_s) and not is_hindered(pod) for pod in pods)
 
 
 def hindered(twin: TwinView) -> int:

@@ -15,7 +15,6 @@ import orjson
 
 from splitter.core.actions import Scale, SetBudget, SetDeletionCost
 from splitter.core.awaited import Awaited, Moment, awaited
-from splitter.core.clock import soonest_s
 from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
@@ -31,7 +30,7 @@ from splitter.core.model import (
     ReplicaSetView,
     seconds_between,
 )
-from splitter.core.plan import Plan, PlanInput, looked_at_again
+from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState
 from splitter.core.start_times import cover_s
@@ -86,9 +85,9 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     if refused:
         left = f"{_says(this, name, there)}, and cannot be changed" if there is not None else "none"
         return _unguarded(plan, f"{left}: {refused}")
-    keeps, waits, again_s = _min_available(this, plan, ours)
+    keeps, waits = _min_available(this, plan, ours)
     said = _says(this, name, keeps) + (f": {waits}" if waits else "")
-    plan = looked_at_again(replace(plan, guard=said), again_s)
+    plan = replace(plan, guard=said)
     if there == keeps:
         return plan
     raised = keeps >= this.source.replicas if there is None else keeps > there
@@ -135,7 +134,8 @@ def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bo
         write = SetDeletionCost(pod.name, pod.uid, pod.deletion_cost, remember=pod.deletion_cost or "")
         plan = replace(plan, actions=(*plan.actions, write))
     again_s = (due_s if refused_s < due_s else 2 * due_s) - refused_s
-    return looked_at_again(plan, again_s)
+    this.observed.waits.look_in(again_s)
+    return plan
 
 
 def _users(this: PlanInput) -> list[BudgetView]:
@@ -215,13 +215,13 @@ def _template_labels(manifest: str) -> Mapping[str, str]:
     return labels
 
 
-def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, str, float | None]:
-    """Return how many pods evictions have to leave, for whom they wait, and when time alone changes that.
+def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, str]:
+    """Return how many pods evictions have to leave, and for which they wait.
 
     G11: replicas that it does not select are not counted: the source's own, and those that a foreign unpause
     has made, while they bear no label of ours. But one that is about to go stands for none of the twins'.
     """
-    observed, now = this.observed, this.observed.now
+    observed, waits = this.observed, this.observed.waits
     counts = {one.name: one.replicas for one in plan.actions if isinstance(one, Scale)}
     elsewhere = sum(
         min(sum(pod.available and pod.born is None for pod in rs.pods), counts.get(rs.name, rs.spec_replicas))
@@ -233,31 +233,41 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
         replicas = min(replicas, sum(twin.spec_replicas for twin in observed.twins))
     at_rest = replicas if this.policy.evictions is Evictions.SURGE_FIRST else max(0, replicas - 1)  # G9, G2
     if still:  # G7: nothing is replaced, so nothing is worth waiting for
-        return min(at_rest, max(0, replicas - 1)), "", None
+        return min(at_rest, max(0, replicas - 1)), ""
     pods = _selected(observed)
     going = [pod for pod in pods if pod.node_status is NodeStatus.DOOMED]
-    signs = _signs(plan.rebalance or observed.rebalance)
-    asked = sum(counts.get(twin.name, twin.spec_replicas) for twin in observed.twins)
-    moment = Moment(now, min(signs, default=now), this.policy.grace_s, this.in_force.starts)
-    others = awaited(observed.twins, asked, moment)
     if going:  # G3
+        others = _others(this, plan, counts)
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
         keeps = _raised(this, others, replicas, going)
         start_s = cover_s(this.in_force.starts)
-        stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance, start_s, now)) is not None]
+        stops = [
+            stop for pod in serving if (stop := _stop(pod, plan.rebalance, start_s, waits.now)) is not None
+        ]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
-        late = sum(stop <= now for stop in stops)
-        left_s = soonest_s(others.again_s, *(seconds_between(now, stop) for stop in stops if stop > now))
+        late = sum(not waits.until_s(stop) for stop in stops)
         ready = sum(pod.ready_since is not None for pod in pods)  # as the budget counts: the doomed too
         keeps = min(keeps, max(0, ready - late)) if late else keeps
-        return keeps, others.sentence if serving else "", left_s
+        return keeps, others.sentence if serving else ""
     is_raised = ours is not None and ours.min_available is not None and ours.min_available > at_rest
-    if is_raised and sum(pod.available for pod in pods) < replicas and (others.coming or others.missing):
-        return replicas, others.sentence, others.again_s  # G5: the replacements are on their way
+    if is_raised and sum(pod.available for pod in pods) < replicas:
+        others = _others(this, plan, counts)
+        if others.coming or others.missing:
+            return replicas, others.sentence  # G5: the replacements are on their way
     if at_rest < replicas or observed.consolidates is None:
-        return at_rest, "", None
-    opened, left_s = _opens(this)
-    return max(0, replicas - 1) if opened and observed.consolidates else replicas, "", left_s
+        return at_rest, ""
+    opened = _opens(this)
+    return max(0, replicas - 1) if opened and observed.consolidates else replicas, ""
+
+
+def _others(this: PlanInput, plan: Plan, counts: Mapping[str, int]) -> Awaited:
+    """Sort the replicas that stay; `counts` are the twins' counts that the plan writes."""
+    twins, now = this.observed.twins, this.observed.now
+    asked = sum(counts.get(twin.name, twin.spec_replicas) for twin in twins)
+    state = plan.rebalance or this.observed.rebalance
+    signs = [one for one in (state.doomed_since, state.on_demand_doomed_since) if one is not None]
+    sign = min(signs, default=now)
+    return awaited(twins, asked, Moment(this.observed.waits, sign, this.policy.grace_s, this.in_force.starts))
 
 
 def _selected(observed: Observation) -> list[PodView]:
@@ -266,10 +276,6 @@ def _selected(observed: Observation) -> list[PodView]:
     pods += [pod for rs in observed.replica_sets for pod in rs.pods if pod.born is not None]
     known = {pod.uid for pod in pods}
     return [pod for pod in (*pods, *(one for one in observed.orphans if one.uid not in known)) if pod.counts]
-
-
-def _signs(state: RebalanceState) -> list[datetime]:
-    return [one for one in (state.doomed_since, state.on_demand_doomed_since) if one is not None]
 
 
 def _raised(this: PlanInput, others: Awaited, replicas: int, going: Sequence[PodView]) -> int:
@@ -288,7 +294,7 @@ def _raised(this: PlanInput, others: Awaited, replicas: int, going: Sequence[Pod
     return keeps
 
 
-def _opens(this: PlanInput) -> tuple[bool, float]:
+def _opens(this: PlanInput) -> bool:
     """Return whether this is the minute in ten in which Karpenter may find that it can have a node back.
 
     G10: Karpenter looks at budgets before it says which nodes it wants, and would never ask for one that they
@@ -296,7 +302,8 @@ def _opens(this: PlanInput) -> tuple[bool, float]:
     by its UID and the clock: nobody has to remember one (docs/adr/0040).
     """
     into_s = (this.observed.now.timestamp() + crc32(this.source.uid.encode())) % _OPENS_EVERY_S
-    return (True, _OPEN_S - into_s) if into_s < _OPEN_S else (False, _OPENS_EVERY_S - into_s)
+    this.observed.waits.look_in((_OPEN_S if into_s < _OPEN_S else _OPENS_EVERY_S) - into_s)
+    return into_s < _OPEN_S
 
 
 def _stop(pod: PodView, state: RebalanceState | None, start_s: int | None, now: datetime) -> datetime | None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from splitter.core.clock import clock
 from splitter.core.handover import Step
-from splitter.core.model import Note, seconds_between
+from splitter.core.model import Note
 from splitter.core.plan import PlanInput
 from splitter.core.reasons import Reason
 from splitter.core.split_status.moving import NOTHING_FOLLOWED, FollowedCount
@@ -26,7 +26,6 @@ class Lingering:
 
     followed: FollowedCount | None  # None: leave what is remembered
     note: Note | None = None
-    ends_in_s: float | None = None
 
 
 def lingering(this: PlanInput, step: Step) -> tuple[PlanInput, Lingering]:
@@ -57,7 +56,7 @@ def _followed(this: PlanInput) -> Lingering:
     )  # another clock, or a longer linger, may have set it
     moves_more = before.until is None or asked < (before.asked or 0)
     until = latest if before.until is None or moves_more else min(before.until, latest)
-    if until <= observed.now:
+    if not observed.waits.until_s(until):
         return Lingering(FollowedCount(asked, asked, generation))
     message = (
         f"{held - asked} of {held} replicas stay until {clock(until)}: Karmada moves them to another cluster,"
@@ -65,7 +64,7 @@ def _followed(this: PlanInput) -> Lingering:
     )
     note = Note(Reason.LINGERING, message, about="linger")
     followed = FollowedCount(held, asked, generation, until)
-    return Lingering(followed, note, seconds_between(observed.now, until))
+    return Lingering(followed, note)
 
 
 def _stays_s(this: PlanInput) -> float:

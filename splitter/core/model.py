@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
 
+from splitter.core.clock import ANOTHER_MOMENT, Waits, waits_of
 from splitter.core.evictions import BudgetView
 from splitter.core.hot_nodes import HotNodes
 from splitter.core.keyed import Edit, Removed
@@ -135,15 +136,9 @@ class PodView:
         """Ready, not terminating, on a node that exists, is Ready and is not doomed."""
         return self.counts and self.ready_since is not None and self.node_status is NodeStatus.SOUND
 
-    def without_node_s(self, now: datetime) -> float | None:
-        """Return for how many seconds the scheduler has found no node for it; None: it waits for none."""
-        since = self.unschedulable_since
-        return seconds_between(since, now) if self.counts and since is not None else None
-
-    def is_stuck(self, now: datetime, grace_s: float) -> bool:
-        """Whether there has been no node for it for longer than the grace."""
-        waited_s = self.without_node_s(now)
-        return waited_s is not None and waited_s > grace_s
+    def is_stuck(self, waits: Waits, grace_s: float) -> bool:
+        """Whether there has been no node for it for the grace."""
+        return self.counts and waits.past(self.unschedulable_since, grace_s)
 
     @property
     def going(self) -> bool:
@@ -360,6 +355,11 @@ class Observation:
     going: tuple[ReplicaSetView, ...] = ()  # those of source and twins
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
     hot_nodes: HotNodes | None = None  # None: it asks for no relief, or the settings give none
+    waits: Waits = field(default=ANOTHER_MOMENT, compare=False, repr=False)  # each question that has a clock
+
+    def __post_init__(self) -> None:
+        """Begin to wait when nothing of this moment waits yet."""
+        object.__setattr__(self, "waits", waits_of(self.waits, self.now))
 
     @property
     def reported(self) -> SplitStatus:

@@ -54,7 +54,6 @@ from splitter.core.twins import edited_twins, onboard, relief, relief_status, re
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.hints import with_those_let_go
 from splitter.core.twins.retries import retried
-from splitter.core.twins.write_order import unseen_s
 
 # So long a controller may take that has to act.
 _ACTS_WITHIN_S = 60.0
@@ -181,22 +180,23 @@ def plan(
         objection = large or objection_while_split(observed, source, this.policy)
         planned = replace(planned, objection=objection or no_cover(observed, source, this.policy))
         planned = edited_twins.put_back(observed, planned, edited)
-        planned = _requeued_at_signal_end(observed, planned)
-    planned = looked_at_again(guarded(this, step, planned), unseen_s(observed))
-    planned = _with_lingering(planned, moved)
+        _wait_for_signals_end(observed)
+    planned = _with_lingering(guarded(this, step, planned), moved)
     if (
         this.policy.dry_run
         and step not in {Step.NOTHING, Step.CUT_OFF, Step.SETTLE}
         and keys.LABEL_SPLIT in source.labels
     ):
-        return availability.counted(asked, _only_reported(this, planned))
+        planned = _only_reported(this, planned)
+    else:
+        planned = retried(observed, planned)
     # Never above what the source asks for, whatever lingers: Karmada may take the sum for the new count.
-    return availability.counted(asked, retried(observed, planned))
+    return looked_at_again(availability.counted(asked, planned), observed.waits.next_due_s)
 
 
 def _with_lingering(planned: Plan, moved: Lingering) -> Plan:
-    """Say which replicas stay while Karmada moves them, and look again when they may go (R56)."""
-    planned = looked_at_again(replace(planned, followed=moved.followed), moved.ends_in_s)
+    """Say which replicas stay while Karmada moves them (R56)."""
+    planned = replace(planned, followed=moved.followed)
     if moved.note is None:
         return planned
     verdict = replace(planned.verdict, message=f"{planned.verdict.message}. {moved.note.message}")
@@ -225,7 +225,7 @@ def _overdue(observed: Observation, planned: Plan) -> Plan:
         if one.holds_for("Progressing", planned.verdict.reason)
     )
     since = next(said, observed.now)
-    if not waits or seconds_between(since, observed.now) <= _ACTS_WITHIN_S:
+    if not waits or not observed.waits.past(since, _ACTS_WITHIN_S):
         return planned
     message = (
         f"{planned.verdict.message}. It should take seconds, and something has been under way since"
@@ -320,12 +320,10 @@ def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
     return replace(planned, actions=(*meant.raises, *planned.actions))
 
 
-def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:
-    """Look again when something that was heard ends by time alone: no event tells us."""
-    if observed.signal_ends_at is None:
-        return planned
-    left_s = max(0.0, seconds_between(observed.now, observed.signal_ends_at)) + 1.0
-    return looked_at_again(planned, left_s)
+def _wait_for_signals_end(observed: Observation) -> None:
+    """Look again when a signal ends by time alone: it has ended for sure a second later."""
+    if observed.signal_ends_at is not None:
+        observed.waits.look_in(max(0.0, seconds_between(observed.now, observed.signal_ends_at)) + 1.0)
 
 
 def _only_reported(this: PlanInput, planned: Plan) -> Plan:

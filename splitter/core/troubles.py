@@ -7,10 +7,10 @@ changes, so that one trouble is one Event.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import groupby
 
-from splitter.core.causes import is_hindered, trouble_of
+from splitter.core.causes import trouble_of
+from splitter.core.clock import Waits
 from splitter.core.model import (
     Attachment,
     Note,
@@ -18,7 +18,6 @@ from splitter.core.model import (
     PodView,
     ReplicaSetView,
     Trouble,
-    seconds_between,
 )
 from splitter.core.plan import Plan, looked_at_again
 from splitter.core.reasons import Reason, State, VerdictCause
@@ -87,7 +86,7 @@ def with_troubles(
     Who has a node is not called stuck before it takes longer than any replica there that was seen to start.
     """
     notes = troubles(observed, grace_s, starts, at_home=plan.state is not State.REFUSED)
-    plan = looked_at_again(replace(plan, troubles=notes), _next_due_s(observed, _Limits(grace_s, starts)))
+    plan = replace(plan, troubles=notes)
     if not notes or plan.actions or plan.verdict.reason is notes[0].reason:
         return plan
     first = notes[0]
@@ -146,15 +145,15 @@ def troubles(
     limits = _Limits(grace_s, starts)
     notes: list[tuple[int, Note]] = []
     for twin in observed.twins:
-        notes += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, limits)
+        notes += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.waits, limits)
     for own in observed.replica_sets:
         if own.attachment is Attachment.PARKED or at_home:
-            notes += _of_holder(own.name, [own], None, observed.now, limits)
+            notes += _of_holder(own.name, [own], None, observed.waits, limits)
     return tuple(note for _, note in sorted(notes, key=lambda one: one[0]))
 
 
 def _of_holder(
-    name: str, sets: Sequence[ReplicaSetView], excluded: Trouble | None, now: datetime, limits: _Limits
+    name: str, sets: Sequence[ReplicaSetView], excluded: Trouble | None, waits: Waits, limits: _Limits
 ) -> Iterator[tuple[int, Note]]:
     pods = [pod for rs in sets for pod in rs.pods if pod.counts]
     refused = sum(rs.refused for rs in sets)
@@ -162,7 +161,9 @@ def _of_holder(
     for rs in sets:
         if rs.refused and rs.refusal is not None:
             yield _rank(rs.refusal), _note(name, rs.refusal, f"{refused} of {total}", "")
-    ill = [(trouble, pod.name) for pod in pods if (trouble := trouble_of(pod, excluded, now, limits.of(pod)))]
+    ill = [
+        (trouble, pod.name) for pod in pods if (trouble := trouble_of(pod, excluded, waits, limits.of(pod)))
+    ]
     ill.sort(key=lambda one: (_rank(one[0]), one[1]))
     for _, group in groupby(ill, key=lambda one: one[0].reason):
         same = list(group)
@@ -178,16 +179,3 @@ def _note(holder: str, trouble: Trouble, count: str, example: str) -> Note:
     does, remedy = _SAID[trouble.reason]
     message = f"{count} replicas of {holder} {does}: {trouble.detail}{example}. {remedy}."
     return Note(trouble.reason, message, warning=True, about=f"{holder}: {trouble.detail}")
-
-
-def _next_due_s(observed: Observation, limits: _Limits) -> float | None:
-    """Return when a replica that has no trouble yet will have waited for its limit: no event tells us."""
-    left = [
-        limits.of(pod) - seconds_between(since, observed.now)
-        for twin in observed.twins
-        for pod in twin.pods
-        if pod.counts and pod.ready_since is None
-        for since in (pod.unready_since, pod.created if is_hindered(pod) else None)
-        if since is not None
-    ]
-    return min((one + 1.0 for one in left if one >= 0), default=None)

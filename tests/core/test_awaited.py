@@ -1,5 +1,6 @@
 """Which replicas a drain waits for, and which were missing before it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,12 +9,13 @@ from hypothesis import strategies as st
 
 from builders import LONG_AGO_S, NOW, ago, pod, pods, twin
 from splitter.core.awaited import Awaited, Moment, awaited
+from splitter.core.clock import Waits
 from splitter.core.model import NodeStatus, PodView, Pool, Trouble
 from splitter.core.reasons import Reason
 from splitter.core.split_status.starts import NOTHING_LEARNED, PoolStarts, StartTimes
 
 SIGN_S = 300.0
-AT = Moment(NOW, ago(SIGN_S), 180.0, NOTHING_LEARNED)
+AT = Moment(Waits(NOW), ago(SIGN_S), 180.0, NOTHING_LEARNED)
 CRASHES = Trouble(Reason.CRASH_LOOPING, "container c ends with exit code 1")
 
 
@@ -40,15 +42,16 @@ class TestSorting:
         """It may come back; and longer where starts take longer."""
         seen = sort(ill(trouble=None, unready_since=ago(unready_s)))
         assert bool(seen.ill_before) is is_ill
-        slow = Moment(NOW, AT.sign, 180.0, StartTimes(until=NOW, on_demand=PoolStarts(start_s=(400,))))
+        slow = Moment(Waits(NOW), AT.sign, 180.0, StartTimes(until=NOW, on_demand=PoolStarts(start_s=(400,))))
         assert not sort(ill(trouble=None, unready_since=ago(unready_s)), at=slow).ill_before
 
     @pytest.mark.parametrize(("age_s", "is_ill"), [(10, False), (170, False), (190, True)])
     def test_who_is_new(self, age_s: float, is_ill: bool) -> None:
         """It has the time of a start, whatever the kubelet says in its first moments."""
-        seen = sort(ill(age_s=age_s))
+        at = replace(AT, waits=Waits(NOW))
+        seen = sort(ill(age_s=age_s), at=at)
         assert (bool(seen.ill_since), bool(seen.coming)) == (is_ill, not is_ill)
-        assert seen.again_s == (None if is_ill else 181 - age_s)
+        assert at.waits.next_due_s == (None if is_ill else 180 - age_s)
 
     def test_who_finds_no_node(self) -> None:
         """It is covered by splitter itself: it explains nothing that was missing before."""

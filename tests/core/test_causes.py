@@ -19,6 +19,7 @@ from splitter.core.causes import (
     of_scheduling,
     unplaceable,
 )
+from splitter.core.clock import Waits
 from splitter.core.model import Attachment, NodeStatus, PodView, Pool, Trouble
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
@@ -438,8 +439,8 @@ class TestTwins:
     )
     def test_cut_off(self, one: PodView, *, cut_off: bool) -> None:
         """Under another name a member gets another volume; not before the grace is over."""
-        assert is_cut_off(one, NOW, 9.0) is cut_off
-        assert not is_cut_off(one, NOW, 10.0)
+        assert is_cut_off(one, Waits(NOW), 10.0) is cut_off
+        assert not is_cut_off(one, Waits(NOW), 11.0)
 
     def test_unplaceable(self) -> None:
         """Our own view of the nodes goes before what the scheduler says about one pod."""

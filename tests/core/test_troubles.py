@@ -133,12 +133,12 @@ class TestWhenItIsTrouble:
             pytest.param(
                 ill("a", IMAGE, unready_since=ago(1)), Reason.IMAGE_PULL_FAILED, id="kubelet-at-once"
             ),
-            pytest.param(ill("a", unready_since=ago(180)), None, id="starting"),
-            pytest.param(ill("a", unready_since=ago(181)), Reason.NOT_READY, id="not-ready"),
-            pytest.param(unbound("a", CLAIM, 180), None, id="volume-comes"),
-            pytest.param(unbound("a", CLAIM, 181), Reason.VOLUME_UNAVAILABLE, id="volume"),
-            pytest.param(unbound("a", age_s=181), Reason.TAINT_NOT_TOLERATED, id="taint"),
-            pytest.param(unbound("a", age_s=180), None, id="taint-of-a-new-node"),
+            pytest.param(ill("a", unready_since=ago(179)), None, id="starting"),
+            pytest.param(ill("a", unready_since=ago(180)), Reason.NOT_READY, id="not-ready"),
+            pytest.param(unbound("a", CLAIM, 179), None, id="volume-comes"),
+            pytest.param(unbound("a", CLAIM, 180), Reason.VOLUME_UNAVAILABLE, id="volume"),
+            pytest.param(unbound("a", age_s=180), Reason.TAINT_NOT_TOLERATED, id="taint"),
+            pytest.param(unbound("a", age_s=179), None, id="taint-of-a-new-node"),
             pytest.param(ill("a", IMAGE, node_status=NodeStatus.DOOMED), None, id="doomed"),
             pytest.param(ill("a", IMAGE, node_status=NodeStatus.LOST), None, id="lost"),
             pytest.param(ill("a", IMAGE, terminating=True), None, id="going"),
@@ -169,8 +169,9 @@ class TestWhenItIsTrouble:
 
     def test_looked_at_again(self) -> None:
         """When the grace of a starting pod is over, no event tells."""
-        planned = with_troubles(spot(ill("a", unready_since=ago(100))), BALANCED, GRACE_S)
-        assert planned.requeue_after_s == 81.0
+        observed = spot(ill("a", unready_since=ago(100)))
+        with_troubles(observed, BALANCED, GRACE_S)
+        assert observed.waits.next_due_s == 80.0
 
 
 class TestVerdict:

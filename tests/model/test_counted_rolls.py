@@ -14,6 +14,7 @@ from builders import NOW, pods, rendered, source, twin
 from model.cluster import Cluster, Deployment, Pod
 from model.controllers import sync_deployment, sync_replica_set
 from model.sight import observe
+from splitter.core.clock import Waits
 from splitter.core.floor import kept_by_twin
 from splitter.core.labels_annotations.policy import RolloutOrder
 from splitter.core.model import Pool
@@ -125,7 +126,7 @@ def test_a_template_in_mid_roll_comes_when_nothing_is_taken(template: str, surge
     broken, written, would_break = [], 0, set[str]()
     other, made = twin(Pool.ON_DEMAND, pods(2), template=template), rendered(template)
     where = Circumstances(
-        source(8), RolloutOrder.ON_DEMAND_FIRST, available=8, headroom=surge, now=NOW, grace_s=180, needed=8
+        source(8), RolloutOrder.ON_DEMAND_FIRST, 8, headroom=surge, waits=Waits(NOW), grace_s=180, needed=8
     )
     for count, old, new in rolls(surge):
         view = observe(as_shown(count, surge, old, new)[0]).spot

@@ -345,7 +345,7 @@ def _goes_first(pod: PodView, *, alone: bool) -> bool:
 
 def _rolls_well(this: PlanInput, twin: TwinView) -> bool:
     """Whether it rolls, and nothing says that it will not get on: it may have no progressDeadlineSeconds."""
-    waits = (pod.trouble or pod.is_stuck(this.observed.now, this.policy.grace_s) for pod in twin.pods)
+    waits = (pod.trouble or pod.is_stuck(this.observed.waits, this.policy.grace_s) for pod in twin.pods)
     return is_rolling(twin) and not twin.stalled and not any(waits)
 
 

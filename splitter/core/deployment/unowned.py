@@ -21,7 +21,6 @@ from splitter.core.model import (
     PodView,
     Pool,
     ReplicaSetView,
-    seconds_between,
 )
 from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
@@ -80,25 +79,25 @@ def is_over(observed: Observation) -> bool:
     since = let_go_at(observed)
     if since is None:
         return False
-    lasted_s = seconds_between(since, observed.now)
+    waits = observed.waits
     loose = {(pod.revision, pool) for pod in _loose(observed) for pool in (pod.born, None)}
     sets: list[tuple[Pool | None, ReplicaSetView]] = [(None, rs) for rs in observed.replica_sets]
     sets += [(twin.pool, rs) for twin in observed.twins for rs in twin.replica_sets]
     adopting = [
-        seconds_between(rs.created, observed.now)
+        waits.past(rs.created, MOMENT_S)
         for pool, rs in sets
         if rs.spec_replicas and rs.deleted is None and any((one, pool) in loose for one in rs.hashes)
     ]
     going = observed.going or observed.leaving
-    if lasted_s <= MOMENT_S:
+    if not waits.past(since, MOMENT_S):
         # Twins that run adopt what they select and no more, whatever a clock says that was set back.
         run = LABEL_SPLIT in observed.source.labels and len(observed.twins) == len(Pool)
         left = run and not (going or adopting) and _nobody_adopts(observed)
-        return left or (lasted_s > _LOSING_S and loses(observed))
-    if going or lasted_s > _LATEST_S or _nobody_adopts(observed):
+        return left or (waits.past(since, _LOSING_S) and loses(observed))
+    if going or waits.past(since, _LATEST_S) or _nobody_adopts(observed):
         return True
     refused = observed.reported.reason == Reason.WRITE_DENIED
-    return any(age_s > MOMENT_S for age_s in adopting) or refused
+    return any(adopting) or refused
 
 
 def _nobody_adopts(observed: Observation) -> bool:

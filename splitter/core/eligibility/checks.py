@@ -135,7 +135,7 @@ def replicas_starting(observed: Observation, source: SourceView, policy: Policy)
         return None
     pods = [pod for rs in observed.replica_sets for pod in rs.pods if pod.counts]
     unready = {
-        pod.name: why_unready(pod, observed.now, policy.grace_s) for pod in pods if pod.ready_since is None
+        pod.name: why_unready(pod, observed.waits, policy.grace_s) for pod in pods if pod.ready_since is None
     }
     starting = sorted(name for name, why in unready.items() if not why)
     missing = max(0, source.replicas - len(pods) - sum(rs.refused for rs in observed.replica_sets))

@@ -6,7 +6,6 @@ is enough that a majority would be left.
 
 from datetime import datetime
 
-from splitter.core.clock import left_s
 from splitter.core.model import Note, Pool
 from splitter.core.placement.members import Hold, Member, PlacementInput
 from splitter.core.reasons import Reason
@@ -38,12 +37,12 @@ def waits_for_others(
             f" {not_yet}"
         )
         waits = [
-            left_s(observed.now, m.pod.ready_since, observed.min_ready_s)
+            observed.waits.left_s(m.pod.ready_since, observed.min_ready_s)
             for m in unready
             if m.pod is not None
         ]
         if any(m.is_on_cordoned for m in unready):
-            waits.append(left_s(observed.now, state.on_demand_doomed_since, _LEFT_CORDONED_S))
+            waits.append(observed.waits.left_s(state.on_demand_doomed_since, _LEFT_CORDONED_S))
         return Hold(waiting(message), max(waits, default=0.0) or None)
     if observed.surplus:
         message = f"{name} waits to move to {to}: {observed.surplus[0].name} is being scaled away"
@@ -53,15 +52,15 @@ def waits_for_others(
 
 def _is_calm(observed: PlacementInput, member: Member) -> bool:
     """Whether it is available; on a spot node that is cordoned it stays until another client drains it."""
-    unhurried = member.serves and member.is_unhurried(observed.now)
-    return (unhurried or member.is_sound) and member.is_ready_for(observed.now, observed.min_ready_s)
+    unhurried = member.serves and member.is_unhurried(observed.waits)
+    return (unhurried or member.is_sound) and member.is_ready_for(observed.waits, observed.min_ready_s)
 
 
 def waits_long(observed: PlacementInput, state: RebalanceState, seconds: float) -> bool:
     """Whether somebody has not been available for so many seconds: it may never be."""
     since = [_ill_since(member, state) for member in observed.members]
     since += [pod.terminating_since for pod in observed.surplus]
-    return any(one is not None and not left_s(observed.now, one, seconds) for one in since)
+    return any(one is not None and not observed.waits.left_s(one, seconds) for one in since)
 
 
 def _ill_since(member: Member, state: RebalanceState) -> datetime | None:
@@ -82,6 +81,6 @@ def _left_cordoned(observed: PlacementInput, state: RebalanceState) -> frozenset
     """
     on_cordoned = frozenset(m.ordinal for m in observed.members if m.is_on_cordoned)
     since = state.on_demand_doomed_since
-    if since is None or left_s(observed.now, since, _LEFT_CORDONED_S):
+    if since is None or observed.waits.left_s(since, _LEFT_CORDONED_S):
         return frozenset()
     return on_cordoned if observed.keeps_majority_without(1 + len(on_cordoned)) else frozenset()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto, unique
 
-from splitter.core.clock import clock, left_s
+from splitter.core.clock import Waits, clock
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S
@@ -42,9 +42,9 @@ class Cause(Enum):
 _EVICTIONS = frozenset({Cause.ORDER, Cause.NOTICE})
 
 
-def cause_of(member: Member, now: datetime) -> Cause:
+def cause_of(member: Member, waits: Waits) -> Cause:
     """Return why a member is evicted: a cordon without a deadline leaves time for a planned move."""
-    return Cause.NOTICE if member.is_doomed and not member.is_unhurried(now) else Cause.ORDER
+    return Cause.NOTICE if member.is_doomed and not member.is_unhurried(waits) else Cause.ORDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _counted(observed: PlacementInput, end: End, state: RebalanceState) -> Rebal
 def _is_this_end(observed: PlacementInput, end: End, restart: Restart) -> bool:
     """Whether this very pod was asked to end within the last minute; Kubernetes tells whole seconds."""
     made = end.pod.created or observed.now
-    recent = left_s(observed.now, restart.at, TRANSIT_S) > 0
+    recent = observed.waits.left_s(restart.at, TRANSIT_S) > 0
     return restart.ordinal == end.ordinal and recent and made < restart.at.replace(microsecond=0)
 
 
@@ -155,11 +155,12 @@ def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuni
     """Hold everybody while nothing would place the pod that comes after (P18)."""
     if observed.unplaceable:
         message = f"{end.pod.name} is not moved, it would start anywhere: {observed.unplaceable}"
+        observed.waits.look_in(UNPLACEABLE_AGAIN_S)  # no event tells that a policy was installed
         return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True), UNPLACEABLE_AGAIN_S)
     if not state.unplaced:
         return None
     rest_s = doubled(tuning.step_interval_s, max(state.failed_moves, state.failed_covers))
-    if not (wait_s := left_s(observed.now, state.last_step, rest_s)):
+    if not (wait_s := observed.waits.left_s(state.last_step, rest_s)):
         return None
     message = (
         f"{end.pod.name} is not moved before {clock(state.last_step, rest_s)}, it would start anywhere: the"
@@ -201,7 +202,7 @@ def _beside_another(observed: PlacementInput, end: End, state: RebalanceState) -
         and (last := last_end(state, member.ordinal)) is not None
         # Kubernetes tells whole seconds.
         and (member.pod.created or observed.now) < last.replace(microsecond=0)
-        and (wait_s := left_s(observed.now, last, TRANSIT_S))
+        and (wait_s := observed.waits.left_s(last, TRANSIT_S))
     }
     if not waits:
         return None
@@ -219,9 +220,9 @@ def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning
         one for one in state.restarts if one.ordinal == end.ordinal and not _is_this_end(observed, end, one)
     )
     times, planned = [one.at for one in own], [one.at for one in own if one.planned]
-    wait_s = _until_fewer(observed.now, times, tuning.restarts_per_hour)
+    wait_s = _until_fewer(observed.waits, times, tuning.restarts_per_hour)
     if end.cause is Cause.ORDER:
-        wait_s = max(wait_s, _until_fewer(observed.now, planned, max(1, tuning.restarts_per_hour // 2)))
+        wait_s = max(wait_s, _until_fewer(observed.waits, planned, max(1, tuning.restarts_per_hour // 2)))
     if not wait_s:
         return None
     message = (
@@ -231,8 +232,8 @@ def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning
     return Hold(Note(Reason.RESTART_LIMIT, message, warning=True), wait_s)
 
 
-def _until_fewer(now: datetime, times: Sequence[datetime], most: int) -> float:
-    return left_s(now, times[-most], HOUR_S) if len(times) >= most else 0.0
+def _until_fewer(waits: Waits, times: Sequence[datetime], most: int) -> float:
+    return waits.left_s(times[-most], HOUR_S) if len(times) >= most else 0.0
 
 
 def _failed_before(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
@@ -240,7 +241,7 @@ def _failed_before(observed: PlacementInput, end: End, state: RebalanceState, tu
     if end.cause is not Cause.NOTICE or not state.failed_covers:
         return None
     rest_s, last = doubled(tuning.step_interval_s, state.failed_covers), last_end(state, end.ordinal)
-    if not (wait_s := left_s(observed.now, last, rest_s)):
+    if not (wait_s := observed.waits.left_s(last, rest_s)):
         return None
     message = (
         f"{end.pod.name} stays on doomed node {end.pod.node} until {clock(last, rest_s)}: it was moved, and"
@@ -253,7 +254,7 @@ def _refused(observed: PlacementInput, end: End) -> Hold | None:
     refused = observed.refused
     if refused is None or refused.pod_uid != end.pod.uid:
         return None
-    wait_s = left_s(observed.now, refused.at, ASK_AGAIN_S)
+    wait_s = observed.waits.left_s(refused.at, ASK_AGAIN_S)
     if not wait_s:
         return None
     message = f"{end.pod.name} may not be evicted now: {refused.detail}"
@@ -263,7 +264,7 @@ def _refused(observed: PlacementInput, end: End) -> Hold | None:
 def _may_still_run(observed: PlacementInput, end: End, tuning: Tuning) -> Hold | None:
     """Hold a pod whose Node went while Ready: somebody deleted it, and a kubelet may run the pod on (P14)."""
     pod = end.pod
-    wait_s = left_s(observed.now, pod.vanished_since, tuning.vanished_s)
+    wait_s = observed.waits.left_s(pod.vanished_since, tuning.vanished_s)
     if not wait_s:
         return None
     message = (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from splitter.core.clock import left_s
+from splitter.core.clock import ANOTHER_MOMENT, Waits, waits_of
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, PodView, Pool
 from splitter.core.placeable import EvictionRefusal, Reach, runs
@@ -54,13 +54,13 @@ class Member:
         going = pod is not None and pod.going
         return going and pod is not None and pod.on_spot and not pod.voluntary
 
-    def is_unhurried(self, now: datetime) -> bool:
+    def is_unhurried(self, waits: Waits) -> bool:
         """Doomed, and its node is cordoned or drained without a deadline, or has one that is far (P27)."""
         pod = self.pod
         if pod is None or not self.is_doomed or self.is_lost:
             return False
         if pod.deadline is not None:
-            return (pod.deadline - now).total_seconds() > HURRY_S
+            return not waits.past(pod.deadline, -HURRY_S)
         return pod.undated or pod.cordoned
 
     @property
@@ -73,7 +73,7 @@ class Member:
         """Its node has gone, or says nothing any more."""
         return self.pod is not None and self.pod.node_status is NodeStatus.LOST
 
-    def transit_s(self, now: datetime, ended: datetime | None, grace_s: float, min_ready_s: float) -> float:
+    def transit_s(self, waits: Waits, ended: datetime | None, grace_s: float, min_ready_s: float) -> float:
         """Return the seconds for which it counts as being between two lives; 0 when it does not.
 
         It does while it ends, or starts with nothing known against it, until it is available, and for
@@ -81,29 +81,29 @@ class Member:
         """
         pod = self.pod
         if pod is None or pod.finished:
-            return left_s(now, ended, TRANSIT_S)
+            return waits.left_s(ended, TRANSIT_S)
         if self.is_lost:
             return 0.0
         if pod.terminating:
-            return _on_the_way_s(now, pod.terminating_since or ended or now)
+            return _on_the_way_s(waits, pod.terminating_since or ended or waits.now)
         if pod.ready_since is not None:
-            return min(_on_the_way_s(now, pod.ready_since), left_s(now, pod.ready_since, min_ready_s))
-        if pod.trouble is not None or self.is_stuck(now, grace_s):
+            return min(_on_the_way_s(waits, pod.ready_since), waits.left_s(pod.ready_since, min_ready_s))
+        if pod.trouble is not None or self.is_stuck(waits, grace_s):
             return 0.0
-        return _on_the_way_s(now, pod.unready_since or pod.created)
+        return _on_the_way_s(waits, pod.unready_since or pod.created)
 
-    def is_available(self, now: datetime, min_ready_s: float) -> bool:
+    def is_available(self, waits: Waits, min_ready_s: float) -> bool:
         """Whether it has been ready for `minReadySeconds`, on a node that stays."""
-        return self.is_sound and self.is_ready_for(now, min_ready_s)
+        return self.is_sound and self.is_ready_for(waits, min_ready_s)
 
-    def is_ready_for(self, now: datetime, seconds: float) -> bool:
+    def is_ready_for(self, waits: Waits, seconds: float) -> bool:
         """Whether it serves, and has been ready for so long: what the StatefulSet controller asks."""
         ready_since = self.pod.ready_since if self.pod is not None else None
-        return self.serves and not left_s(now, ready_since, seconds)
+        return self.serves and not waits.left_s(ready_since, seconds)
 
-    def is_stuck(self, now: datetime, grace_s: float) -> bool:
+    def is_stuck(self, waits: Waits, grace_s: float) -> bool:
         """Whether the scheduler has found no node for it for the whole grace."""
-        return self.pod is not None and self.pod.is_stuck(now, grace_s)
+        return self.pod is not None and self.pod.is_stuck(waits, grace_s)
 
     @property
     def is_on_cordoned(self) -> bool:
@@ -119,10 +119,10 @@ class Member:
         return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
 
 
-def _on_the_way_s(now: datetime, since: datetime | None) -> float:
+def _on_the_way_s(waits: Waits, since: datetime | None) -> float:
     """Return what is left of a transit; nothing where a clock is so far ahead that it tells nothing."""
-    wrong = since is not None and (since - now).total_seconds() > TRANSIT_S
-    return 0.0 if wrong else left_s(now, since, TRANSIT_S)
+    wrong = since is not None and (since - waits.now).total_seconds() > TRANSIT_S
+    return 0.0 if wrong else waits.left_s(since, TRANSIT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,12 @@ class PlacementInput:
     """The members for which the spot nodes that there are have room; counted only while spot is blocked."""
     view_broken: bool = False
     refused: EvictionRefusal | None = None
+    waits: Waits = field(default=ANOTHER_MOMENT, compare=False, repr=False)
+    """Each question that has a clock."""
+
+    def __post_init__(self) -> None:
+        """Begin to wait when nothing of this moment waits yet."""
+        object.__setattr__(self, "waits", waits_of(self.waits, self.now))
 
     @property
     def serving(self) -> int:
@@ -202,10 +208,10 @@ class PlacementInput:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why nothing moves, and the seconds after which time alone may change that."""
+    """Why nothing moves, and for how many seconds at most: time alone may end that."""
 
     note: Note
-    requeue_after_s: float | None = None
+    lasts_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +287,7 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         blocked=observed.blocked,
         view_broken=observed.view_broken,
         cover=policy.on_demand_max != 0,
+        waits=observed.waits,
     )
 
 

@@ -9,7 +9,7 @@ for each name.
 
 from collections.abc import Sequence
 
-from splitter.core.clock import clock, left_s
+from splitter.core.clock import clock
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
@@ -41,7 +41,7 @@ def next_move(
     observed: PlacementInput, where: Ordinals, policy: Policy, state: RebalanceState, tuning: Tuning
 ) -> Move:
     """Return the one move that is due. Units: seconds; never raises."""
-    if any(m.is_doomed and not m.is_unhurried(observed.now) for m in observed.members):
+    if any(m.is_doomed and not m.is_unhurried(observed.waits) for m in observed.members):
         return moved_on_notice(observed, where, policy, state, tuning)
     leaving = _leaving(observed, where, policy)
     if not leaving and any(m.is_doomed for m in observed.members):
@@ -88,7 +88,7 @@ def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its 
     if held is None and (rests := _room_rests(observed, candidate, to, state, tuning)) is not None:
         return Move(others or rests)
     lead_s = _RESERVES_S + (_soak_s(policy, state, tuning) if to is Pool.SPOT else 0.0)
-    far = others is None and later is not None and (later.requeue_after_s or 0.0) > lead_s
+    far = others is None and later is not None and (later.lasts_s or 0.0) > lead_s
     idle = others is not None and waits_long(observed, state, _RESERVES_S)
     if far or idle or observed.unplaceable:
         return Move(others or later)
@@ -108,7 +108,7 @@ def _leaving(observed: PlacementInput, where: Ordinals, policy: Policy) -> list[
     return [
         m
         for m in observed.members
-        if m.is_unhurried(observed.now)
+        if m.is_unhurried(observed.waits)
         and m.pod is not None
         and m.pod.counts
         and m.may_stand_on(Pool.ON_DEMAND)
@@ -169,20 +169,19 @@ def _too_early(
     Room that is held already proves more than what an autoscaler says, and so do machines that have room.
     """
     name = _name(observed, candidate)
-    settles_s = left_s(observed.now, state.last_loss, tuning.settle_s)
+    settles_s = observed.waits.left_s(state.last_loss, tuning.settle_s)
     if settles_s and held is None:
         reason, what = (
             (Reason.SPOT_INTERRUPTED, "had a notice") if state.interrupted else (Reason.SPOT_LOST, "was lost")
         )
         return Hold(Note(reason, f"{name} waits on on-demand: spot {what} a moment ago"), settles_s)
     until = rests_until(state, tuning)
-    if until is not None and until > observed.now and held is None:
+    if until is not None and held is None and (left_s := observed.waits.until_s(until)):
         message = (
             f"{name} stays on on-demand, and no placeholder asks for spot before {clock(until)}: it was lost"
             f" {state.barren} times in a row before it had stood for the soak"
         )
-        left = (until - observed.now).total_seconds()
-        return Hold(Note(Reason.SPOT_UNPROFITABLE, message), left)
+        return Hold(Note(Reason.SPOT_UNPROFITABLE, message), left_s)
     node_status = held is not None and held.pool is Pool.SPOT and held.pod.available
     if not observed.blocked or observed.fit_spot or node_status:
         return None
@@ -233,7 +232,7 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
         (one for one in (held.pod.ready_since, None if state.proven else state.last_loss) if one is not None),
         default=None,
     )
-    if wait_s := left_s(observed.now, begins, soak_s):
+    if wait_s := observed.waits.left_s(begins, soak_s):
         until = clock(begins, soak_s)
         message = f"{name} stays on on-demand until {until}: spot has to stand for {soak_s:.0f} s first"
         return Hold(Note(Reason.SOAKING, message), wait_s)
@@ -254,7 +253,7 @@ def _rests(
     """Return why the next move has to wait: moves to spot are slow, and slower after a failed one (P23)."""
     failed = state.failed_moves if to is Pool.SPOT else state.failed_covers
     rest_s = rest(state, tuning, to)
-    if not (wait_s := left_s(observed.now, state.last_step, rest_s)):
+    if not (wait_s := observed.waits.left_s(state.last_step, rest_s)):
         return None
     tried = f", after {failed} that ended where they began" if failed else ""
     message = (
@@ -269,7 +268,7 @@ def _room_rests(
 ) -> Hold | None:
     """Return why no room is asked for yet: the last placeholders held none."""
     rest_s = room_rest(state, tuning, to)
-    if not (wait_s := left_s(observed.now, state.last_spent, rest_s)):
+    if not (wait_s := observed.waits.left_s(state.last_spent, rest_s)):
         return None
     last = "the last placeholder" if state.spent == 1 else f"the last {state.spent} placeholders"
     message = (

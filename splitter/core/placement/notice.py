@@ -30,7 +30,7 @@ def moved_on_notice(
         m
         for m in observed.members
         if m.is_doomed
-        and not m.is_unhurried(observed.now)
+        and not m.is_unhurried(observed.waits)
         and m.ordinal in where.in_force
         and m.pod is not None
         and not m.is_lost  # P13
@@ -44,12 +44,13 @@ def moved_on_notice(
     first = next(certain, (rested or movable)[0])
     name, node = _name(observed, first), first.pod.node if first.pod is not None else None
     ended = {one.ordinal: one.at for one in sorted(state.restarts)}
+    waits, grace_s, min_ready_s = observed.waits, policy.grace_s, observed.min_ready_s
     underway = {
         m.ordinal: wait_s
         for m in observed.members
         if m.ordinal != first.ordinal
         and not _is_for_the_gate(observed, m, first, ended)
-        and (wait_s := m.transit_s(observed.now, ended.get(m.ordinal), policy.grace_s, observed.min_ready_s))
+        and (wait_s := m.transit_s(waits, ended.get(m.ordinal), grace_s, min_ready_s))
     }
     if underway:
         other = f"{observed.name}-{min(underway)}"

@@ -81,7 +81,7 @@ def ordinals(
 
 def _has_no_headroom(member: Member, observed: PlacementInput, policy: Policy) -> bool:
     """Whether it was born for on-demand, and no node has taken it for the whole grace (P9)."""
-    stuck = member.born is not Pool.SPOT and member.is_stuck(observed.now, policy.grace_s)
+    stuck = member.born is not Pool.SPOT and member.is_stuck(observed.waits, policy.grace_s)
     return stuck and member.ordinal in observed.in_force
 
 

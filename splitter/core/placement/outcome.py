@@ -78,7 +78,7 @@ def judged(
         message = f"{name} was to start on {to}, and the scheduler chose {elsewhere} node {pod.node}"
     elif pod.going and not state.moved_up:
         message = f"{name} was to start on {to}, and came to node {pod.node}, which is about to go"
-    elif moved.is_stuck(observed.now, policy.grace_s):
+    elif moved.is_stuck(observed.waits, policy.grace_s):
         message = f"{name} was to start on {to}, and found no node"
     elif moved.serves:
         state = replace(state, moved=None, unplaced=False, spent=0, last_spent=None)

@@ -8,10 +8,8 @@ breath could be born by the old ones. It must never see a clock: the same input 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from splitter.core.causes import next_stuck_s
-from splitter.core.clock import soonest_s
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
+from splitter.core.model import NodeStatus, Note, PodView, Pool
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import Cause, End, cause_of, permitted, within_the_hour
 from splitter.core.placement.members import (
@@ -54,6 +52,7 @@ class Placed:
     outlook: tuple[str, ...] = ()
     """What each member would do next, one sentence each."""
     requeue_after_s: float | None = None
+    """When time alone may change the answer; None when only an event can."""
 
 
 def place(
@@ -64,7 +63,11 @@ def place(
     Example: N = 5 with a majority on on-demand: ordinals 0-2 are there, 3 and 4 on spot. All spot nodes get
     a notice: 3 and 4 join the set in this call, in the next `db-3` is evicted, and `db-4` when that is ready.
     """
-    tuning = tuning or Tuning()
+    placed = _placed(observed, policy, state, tuning or Tuning())
+    return replace(placed, requeue_after_s=observed.waits.next_due_s)
+
+
+def _placed(observed: PlacementInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> Placed:
     before = state.not_after(observed.now)
     state = losses(rebalance_input(observed, policy), policy, before, tuning)
     state, undone = judged(observed, policy, within_the_hour(state, observed.now))
@@ -93,10 +96,10 @@ def place(
     state, spent = with_spent(observed, state, tuning)
     if spent is not None:
         placed = replace(placed, state=state, notes=(*placed.notes, spent))
-    return _ended(observed, policy, placed, move, tuning)
+    return _ended(observed, placed, move, tuning)
 
 
-def _ended(observed: PlacementInput, policy: Policy, placed: Placed, move: Move, tuning: Tuning) -> Placed:
+def _ended(observed: PlacementInput, placed: Placed, move: Move, tuning: Tuning) -> Placed:
     """Return it with the pods to end: those of all that are asked for which may be ended now."""
     asked = (*_vanished(observed), *_misborn(observed), *_to_evict(observed, move))
     granted, held, state = permitted(observed, asked, placed.state, tuning)
@@ -121,18 +124,13 @@ def _ended(observed: PlacementInput, policy: Policy, placed: Placed, move: Move,
         )
     if vanished:
         note = _removal(observed, vanished)
-        # The others are looked at again, those of nodes that went later too.
-        requeue_after_s = _AT_ONCE_S if len(granted) < len(asked) else None
-        return replace(
-            placed, verdict=note, notes=(*placed.notes, note), moving=True, requeue_after_s=requeue_after_s
-        )
+        if len(granted) < len(asked):  # those of nodes that went later too
+            observed.waits.look_in(_AT_ONCE_S)
+        return replace(placed, verdict=note, notes=(*placed.notes, note), moving=True)
     holds = (*held, *((move.step,) if isinstance(move.step, Hold) else ()))
-    pods = [member.pod for member in observed.members if member.pod is not None]
-    stuck_s = next_stuck_s(pods, observed.now, policy.grace_s)
-    requeue_after_s = soonest_s(stuck_s, *(one.requeue_after_s for one in holds))
     warned = tuple(one.note for one in holds if one.note.warning)
     verdict = holds[0].note if holds else placed.verdict
-    return replace(placed, verdict=verdict, notes=(*placed.notes, *warned), requeue_after_s=requeue_after_s)
+    return replace(placed, verdict=verdict, notes=(*placed.notes, *warned))
 
 
 def _to_evict(observed: PlacementInput, move: Move) -> Iterator[End]:
@@ -141,16 +139,14 @@ def _to_evict(observed: PlacementInput, move: Move) -> Iterator[End]:
     ordinal = move.step.ordinal
     member = next((m for m in observed.members if m.ordinal == ordinal), None)
     if member is not None and member.pod is not None:
-        yield End(ordinal, member.pod, cause_of(member, observed.now))
+        yield End(ordinal, member.pod, cause_of(member, observed.waits))
 
 
 def _returning(observed: PlacementInput, policy: Policy, state: RebalanceState, move: Move) -> frozenset[int]:
     """Return the ordinals whose move to spot is due; where none may be moved, time alone lets them return."""
     if isinstance(move.step, Eviction):
         return frozenset({move.step.ordinal}) if move.step.to is Pool.SPOT else frozenset()
-    calm = state.last_loss is None or (
-        seconds_between(state.last_loss, observed.now) >= state.soak(policy.soak_s)
-    )
+    calm = state.last_loss is None or (observed.waits.past(state.last_loss, state.soak(policy.soak_s)))
     settled = calm and not observed.blocked and not any(member.is_doomed for member in observed.members)
     few = observed.desired < FEWEST
     return frozenset(_ordinals(observed)) if few and settled else frozenset()
@@ -158,9 +154,8 @@ def _returning(observed: PlacementInput, policy: Policy, state: RebalanceState, 
 
 def _held(observed: PlacementInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> Placed:
     """Leave the ordinals and the pods as they are; only what no node has any more is removed."""
-    granted, held, state = permitted(observed, _vanished(observed), state, tuning)
+    granted, _, state = permitted(observed, _vanished(observed), state, tuning)
     vanished = tuple(one.pod for one in granted)
-    requeue_after_s = soonest_s(*(one.requeue_after_s for one in held))
     kept = tuple(sorted(observed.in_force))
     if observed.desired == 0:
         note = Note(Reason.BALANCED, "no replica is asked for")
@@ -175,9 +170,7 @@ def _held(observed: PlacementInput, policy: Policy, state: RebalanceState, tunin
         )
     where = replace(ordinals(observed, policy, state), in_force=frozenset(kept))
     outlook = tuple(_outlook(observed, where, Move(Hold(note))))
-    return Placed(
-        kept, where.base, note, state, vanished=vanished, outlook=outlook, requeue_after_s=requeue_after_s
-    )
+    return Placed(kept, where.base, note, state, vanished=vanished, outlook=outlook)
 
 
 def _vanished(observed: PlacementInput) -> Iterator[End]:

@@ -7,7 +7,7 @@ What a member waits for is returned as a `Hold`. Nothing here counts the members
 from dataclasses import dataclass
 from datetime import timedelta
 
-from splitter.core.clock import clock, left_s, soonest_s
+from splitter.core.clock import clock, soonest_s
 from splitter.core.model import NodeStatus, Note, PodView, Pool
 from splitter.core.nodes.signals import NOTICE_STALE_S
 from splitter.core.placement.members import Hold, Member, PlacementInput
@@ -57,7 +57,7 @@ def not_made_again(
     if obstacle is None:
         return None
     member = next((m for m in observed.members if m.ordinal == ordinal), None)
-    in_hurry = pod.going and member is not None and not member.is_unhurried(observed.now)
+    in_hurry = pod.going and member is not None and not member.is_unhurried(observed.waits)
     return _held(observed, pod, obstacle, last_call_s, warning=in_hurry)
 
 
@@ -95,10 +95,9 @@ def _last_call_s(observed: PlacementInput, pod: PodView, state: RebalanceState) 
         ends = state.last_loss + timedelta(seconds=pod.reclaim_s)
     if ends is None or not pod.going:
         return None
-    left = (ends - observed.now).total_seconds()
-    if left < -NOTICE_STALE_S:
+    if observed.waits.past(ends, NOTICE_STALE_S):
         return None
-    return max(0.0, left - pod.termination_s - _SLACK_S)
+    return observed.waits.until_s(ends - timedelta(seconds=pod.termination_s + _SLACK_S))
 
 
 def _behind(observed: PlacementInput, ordinal: int) -> _Obstacle | None:
@@ -112,7 +111,7 @@ def _behind(observed: PlacementInput, ordinal: int) -> _Obstacle | None:
         (
             m
             for m in observed.members
-            if m.ordinal < ordinal and not m.is_ready_for(observed.now, observed.min_ready_s)
+            if m.ordinal < ordinal and not m.is_ready_for(observed.waits, observed.min_ready_s)
         ),
         None,
     )
@@ -126,7 +125,7 @@ def _behind(observed: PlacementInput, ordinal: int) -> _Obstacle | None:
         ill = f"{other} is ending" if pod.terminating else f"{other} has failed"
     elif first.serves:
         ill = f"{other} has not been ready for {observed.min_ready_s:.0f} s (minReadySeconds)"
-        wait_s = left_s(observed.now, pod.ready_since, observed.min_ready_s)
+        wait_s = observed.waits.left_s(pod.ready_since, observed.min_ready_s)
     else:
         ill = f"{other} is not ready"
     why = f"{ill}, and the StatefulSet controller (OrderedReady) would not make {name} again"
@@ -176,7 +175,7 @@ def _no_node_was_found(
     if not pod.going or not state.failed_covers:
         return None
     rest_s = doubled(tuning.step_interval_s, state.failed_covers)
-    if not (wait_s := left_s(observed.now, state.last_step, rest_s)):
+    if not (wait_s := observed.waits.left_s(state.last_step, rest_s)):
         return None
     why = f"the last move to {Pool.ON_DEMAND} did not end there"
     return _Obstacle(why, f"at {clock(state.last_step, rest_s)}", Reason.MOVE_UNDONE, wait_s)

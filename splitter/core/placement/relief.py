@@ -7,7 +7,6 @@ needs such a restart now: it waits for an hour in which nothing was lost or move
 
 from dataclasses import replace
 
-from splitter.core.clock import left_s
 from splitter.core.eligibility import why_unplaceable
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations import ANNOTATION_RELIEF
@@ -37,16 +36,16 @@ def is_asked(observed: Observation, source: SourceView, policy: Policy) -> bool:
 
 def why_none_leaves(observed: Observation, source: SourceView, state: RebalanceState) -> str:
     """Return why no member is restarted for relief now, whatever is hot; empty where one may be."""
-    now, refused = observed.now, observed.refused
+    waits, refused = observed.waits, observed.refused
     since_step_s = _DAY_S if state.failed_moves or state.failed_covers else HOUR_S
     reasons = (
         (source.replicas < FEWEST, f"of fewer than {FEWEST} members no majority would be left"),
         (bool(state.restarts) or state.moved is not None, "a member was ended within the hour"),
-        (left_s(now, state.last_loss, HOUR_S) > 0, "spot was lost or had a notice within the hour"),
-        (left_s(now, state.last_step, since_step_s) > 0, "a member was moved a while ago"),
+        (waits.left_s(state.last_loss, HOUR_S) > 0, "spot was lost or had a notice within the hour"),
+        (waits.left_s(state.last_step, since_step_s) > 0, "a member was moved a while ago"),
         (state.unplaced, "the last pod was created without the label of policy splitter-placement"),
         (
-            refused is not None and left_s(now, refused.at, _REFUSED_S) > 0,
+            refused is not None and waits.left_s(refused.at, _REFUSED_S) > 0,
             "an eviction was refused a moment ago",
         ),
         (observed.view_broken, "too many nodes are not ready"),
@@ -129,7 +128,7 @@ def _is_calm(observed: PlacementInput, placed: Placed) -> bool:
         observed.unplaceable,
     )
     return not any(busy) and all(
-        member.is_available(observed.now, observed.min_ready_s) and not member.staged
+        member.is_available(observed.waits, observed.min_ready_s) and not member.staged
         for member in observed.members
     )
 

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 
 from splitter.core import actions as do
 from splitter.core import labels_annotations as keys
-from splitter.core.clock import left_s
 from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import source_label_state
@@ -134,7 +133,6 @@ def _planned(this: PlanInput, placed: Placed, plan: Plan) -> Plan:
         wanted_on_demand=len(placed.base),
         wanted_spot=max(0, this.source.replicas - len(placed.base)),
         rebalance=placed.state,
-        requeue_after_s=placed.requeue_after_s,
         outlook=placed.outlook,
     )
 
@@ -223,6 +221,7 @@ def placement_input(this: PlanInput) -> PlacementInput:
         fit_spot=observed.fit_spot,
         view_broken=observed.view_broken,
         refused=observed.refused,
+        waits=observed.waits,
     )
 
 
@@ -301,7 +300,7 @@ def _spent(observed: Observation) -> Placeholder | None:
     What tolerates everything is bound to a cordoned node as to any other, each time anew.
     """
     for pod in observed.placeholders:
-        came = left_s(observed.now, pod.bound_since or pod.created, TRANSIT_S) > 0 and pod.going
+        came = observed.waits.left_s(pod.bound_since or pod.created, TRANSIT_S) > 0 and pod.going
         if not pod.terminating and (pod.finished or came) and (held := _held_by(pod)) is not None:
             return held
     return None
@@ -373,7 +372,7 @@ def _on_its_way(this: PlanInput, placed: Placed) -> tuple[Pool, int] | None:
     if placed.evict is not None:
         return placed.evict.to, placed.evict.ordinal
     state = placed.state
-    if state.moved is None or not left_s(this.observed.now, state.last_step, _ROOM_STAYS_S):
+    if state.moved is None or not this.observed.waits.left_s(state.last_step, _ROOM_STAYS_S):
         return None
     pods = (pod for own in this.observed.replica_sets for pod in own.pods)
     made_again = any(pod.ordinal == state.moved and pod.uid != state.moved_uid for pod in pods)

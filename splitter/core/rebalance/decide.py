@@ -57,7 +57,7 @@ def decide(
         spot=spot,
         state=figures.state,
         notes=explain(figures, on_demand, spot),
-        requeue_after_s=_requeue_after_s(figures, on_demand),
+        requeue_after_s=observed.waits.next_due_s,
         cause=cause_of(figures, on_demand, spot),
     )
 
@@ -70,25 +70,3 @@ def _replicas(figures: steps.Figures) -> tuple[int, int]:
         return 0, 0
     on_demand = steps.on_demand_replicas(figures)
     return on_demand, steps.spot_replicas(figures, on_demand)
-
-
-def _requeue_after_s(figures: steps.Figures, on_demand: int) -> float | None:
-    """Return the seconds until the first timer that may change the counts; None when there is none."""
-    observed, policy, state, tuning = figures.observed, figures.policy, figures.state, figures.tuning
-    if policy.freeze or observed.desired == 0:
-        return None
-    timers = []
-    if observed.cover and state.short_since is not None and not figures.probing:
-        timers.append((state.short_since, policy.grace_s))
-    if figures.probing and state.last_loss is not None and observed.spot_ready < figures.want:
-        timers.append((state.last_loss, tuning.settle_s))
-    if state.cover_since is not None:
-        timers.append((state.cover_since, figures.release_s))
-    if on_demand > figures.need_down + figures.on_demand_doomed and state.last_step is not None:
-        timers.append((state.last_step, tuning.step_interval_s))
-    left_s = [after_s - observed.age_s(since) for since, after_s in timers]
-    if figures.tried_again is not None:
-        left_s.append((figures.tried_again - observed.now).total_seconds())
-    if on_demand > figures.base + figures.on_demand_doomed and figures.next_soaked_s is not None:
-        left_s.append(figures.next_soaked_s)
-    return min((seconds for seconds in left_s if seconds > 0), default=None)

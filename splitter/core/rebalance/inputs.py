@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_cut_off, is_hindered, over_quota, unplaceable, without_a_node
+from splitter.core.clock import Waits
 from splitter.core.floor import available_of, staying_pods
 from splitter.core.handover import surging
 from splitter.core.labels_annotations.policy import Policy
@@ -32,10 +33,10 @@ def rebalance_input(
     ready_since = _ready_since(observed, spot, spot_pods)
     od_going = [pod for pod in od_all if pod.is_to_be_replaced]
     od_cut_off, spot_cut_off = (
-        [pod for pod in pods if is_cut_off(pod, observed.now, policy.grace_s)]
+        [pod for pod in pods if is_cut_off(pod, observed.waits, policy.grace_s)]
         for pods in (od_pods, spot_pods)
     )
-    od_held = len(od_cut_off) + sum(ends_slowly_in_s(pod, on_demand, observed.now) == 0 for pod in od_all)
+    od_held = len(od_cut_off) + sum(holds_its_name(pod, on_demand, observed.waits) for pod in od_all)
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
     # A StatefulSet waits for those that are asked to end, too.
@@ -47,7 +48,7 @@ def rebalance_input(
         max_unavailable=source.max_unavailable,
         on_demand_spec=on_demand.spec_replicas,
         on_demand_ready=_ready(on_demand, od_pods),
-        on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s) - len(od_cut_off),
+        on_demand_stuck=without_a_node(od_pods, observed.waits, policy.grace_s) - len(od_cut_off),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
         on_demand_doomed=len(od_going) + od_held,
@@ -95,6 +96,7 @@ def rebalance_input(
         fit_spot=observed.fit_spot,
         blocked=observed.blocked,
         view_broken=observed.view_broken,
+        waits=observed.waits,
     )
 
 
@@ -114,17 +116,14 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
     return tuple(instants[: _ready(spot, pods)])
 
 
-def ends_slowly_in_s(pod: PodView, twin: TwinView, now: datetime) -> float | None:
-    """Return the seconds until a member that was asked to end is taken to hold its name; None: it never is.
+def holds_its_name(pod: PodView, twin: TwinView, waits: Waits) -> bool:
+    """Whether a member was asked to end so long ago that its name may not be free for long.
 
-    Nor is one that a roll ends: it comes again with the new template, however long it takes.
+    A member that a roll ends is not one: it comes again with the new template, however long it takes.
     """
     asked = pod.terminating_since if pod.ordinal is not None and not pod.going else None
-    if asked is None or any(
-        pod in rs.pods for rs in twin.replica_sets if rs.template_hash != twin.template_hash
-    ):
-        return None
-    return max(0.0, SLOW_END_S - seconds_between(asked, now))
+    rolled = any(pod in rs.pods for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
+    return not rolled and waits.past(asked, SLOW_END_S)
 
 
 def _pinned(pods: Sequence[PodView]) -> int:
@@ -151,7 +150,7 @@ def _is_silent(pod: PodView, observed: Observation) -> bool:
         return False
     lost = observed.rebalance.last_loss or since
     waits_s = min(max(SILENT_S, seconds_between(lost, since)), _SILENT_MAX_S)
-    return seconds_between(max(lost, since), observed.now) > waits_s
+    return observed.waits.past(max(lost, since), waits_s)
 
 
 def _losing(spot: TwinView) -> list[PodView]:

@@ -5,10 +5,11 @@ between two is `split_status.RebalanceState`. Nothing here decides. Counts are r
 durations seconds, instants aware UTC datetimes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from splitter.core.clock import ANOTHER_MOMENT, Waits, waits_of
 from splitter.core.model import Trouble
 
 if TYPE_CHECKING:
@@ -140,6 +141,12 @@ class RebalanceInput:
     """More than half of the on-demand nodes are NotReady too: our view is broken, not spot."""
     cover: bool = True
     """False: on-demand never stands in for spot (StatefulSets with volumes in twins mode)."""
+    waits: Waits = field(default=ANOTHER_MOMENT, compare=False, repr=False)
+    """Each question that has a clock."""
+
+    def __post_init__(self) -> None:
+        """Begin to wait when nothing of this moment waits yet."""
+        object.__setattr__(self, "waits", waits_of(self.waits, self.now))
 
     @property
     def floor(self) -> int:
@@ -177,13 +184,9 @@ class RebalanceInput:
         Survivors of a loss prove nothing by having been old before it: spot as a whole is what must prove
         itself, or a third of the nodes could flap for ever beside the other two (docs/adr/0010).
         """
-        if last_loss is not None and self.age_s(last_loss) < soak_s:
+        if last_loss is not None and not self.waits.past(last_loss, soak_s):
             return False
-        return any(self.age_s(since) >= soak_s for since in self.spot_ready_since)
-
-    def age_s(self, since: datetime | None) -> float:
-        """Return the seconds since an instant; minus infinity when there is none yet."""
-        return (self.now - since).total_seconds() if since is not None else float("-inf")
+        return any(self.waits.past(since, soak_s) for since in self.spot_ready_since)
 
     def within_spec(self) -> "RebalanceInput":
         """Count only what will still be there when the controllers have caught up with the specs.

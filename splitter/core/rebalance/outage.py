@@ -15,12 +15,12 @@ from splitter.core.split_status import RebalanceState
 
 def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) -> bool:
     """Say whether spot has been short for the whole grace."""
-    return state.short_since is not None and observed.age_s(state.short_since) >= policy.grace_s
+    return observed.waits.past(state.short_since, policy.grace_s)
 
 
 def is_settling(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> bool:
     """Say whether the last loss is so young that free spot nodes are not believed (R42)."""
-    return state.last_loss is not None and observed.age_s(state.last_loss) < tuning.settle_s
+    return state.last_loss is not None and not observed.waits.past(state.last_loss, tuning.settle_s)
 
 
 def is_lost(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> bool:
@@ -71,8 +71,8 @@ def _want(observed: RebalanceInput, policy: Policy) -> int:
 
 def _has_room(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> bool:
     """Say whether spot nodes have room now for all that is missing, while on-demand stands in for none."""
-    if observed.blocked or observed.spot_doomed or is_settling(observed, state, tuning):
-        return False
     want, ready = _want(observed, policy), observed.spot_ready
     covers = observed.on_demand_spec > base_replicas(observed.desired, policy)
-    return not covers and ready < want <= ready + observed.fit_spot
+    if covers or observed.blocked or observed.spot_doomed:
+        return False
+    return ready < want <= ready + observed.fit_spot and not is_settling(observed, state, tuning)

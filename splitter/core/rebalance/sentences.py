@@ -285,7 +285,7 @@ def _stepping(figures: Figures, hold: str) -> Note:
     """Say what the next step down waits for."""
     observed, last = figures.observed, figures.state.last_step
     interval_s = figures.tuning.step_interval_s
-    if last is not None and observed.age_s(last) < interval_s:
+    if last is not None and not observed.waits.past(last, interval_s):
         step = step_replicas(observed.desired, figures.tuning)
         return Note(
             Reason.RETURNING, f"{hold}: the next step of at most {step} comes at {clock(last, interval_s)}"

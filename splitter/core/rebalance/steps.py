@@ -60,7 +60,7 @@ class Figures:
     def soaked(self) -> int:
         """Return the ready spot replicas that have earned a return."""
         soak_s = self.soak_s  # once: spot may have hundreds of replicas
-        return sum(self.observed.age_s(since) >= soak_s for since in self.observed.spot_ready_since)
+        return sum(self.observed.waits.past(since, soak_s) for since in self.observed.spot_ready_since)
 
     @property
     def next_soaked_s(self) -> float | None:
@@ -69,8 +69,8 @@ class Figures:
         starts = list(observed.spot_ready_since)
         if starts and not state.proven and state.last_loss is not None:
             starts.append(state.last_loss)  # then a survivor may prove spot, and the others follow fast
-        left_s = (soak_s - observed.age_s(since) for since in starts)
-        return min((seconds for seconds in left_s if seconds > 0), default=None)
+        left = (observed.waits.left_s(since, soak_s) for since in starts)
+        return min((seconds for seconds in left if seconds), default=None)
 
     @property
     def more_soak_soon(self) -> bool:
@@ -91,7 +91,7 @@ class Figures:
     @property
     def covered(self) -> bool:
         """Say whether all that is doomed on spot was covered for so long that it may go (R44)."""
-        return self.observed.age_s(self.state.cover_since) >= self.release_s
+        return self.observed.waits.past(self.state.cover_since, self.release_s)
 
     @property
     def keep(self) -> int:
@@ -139,7 +139,7 @@ class Figures:
     def tried_again(self) -> datetime | None:
         """Return when spot that rests is asked for again; None when it may be asked for now (R27)."""
         until = rests_until(self.state, self.tuning) if self.doubted else None
-        return until if until is not None and until > self.observed.now else None
+        return until if until is not None and self.observed.waits.until_s(until) else None
 
     @property
     def probing(self) -> bool:
@@ -168,7 +168,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     elif not newly_lost:
         if state.proven or observed.spot_has_stood(state.last_loss, state.soak(policy.soak_s)):
             state = with_changes(state, barren=0, barren_since=None)
-        quiet = state.last_loss is None or observed.age_s(state.last_loss) >= tuning.reset_s
+        quiet = state.last_loss is None or observed.waits.past(state.last_loss, tuning.reset_s)
         # What is not asked for cannot be lost: that time proves nothing.
         quiet = quiet and not is_barren(state, tuning)
         state = with_changes(
@@ -260,10 +260,10 @@ def on_demand_replicas(figures: Figures) -> int:
         return spec + min(target - spec, max(missing, headroom, 0))
 
     surplus = spec - figures.need_down - doomed
-    stepped = observed.age_s(figures.state.last_step)
-    resting = figures.state.last_step is not None and stepped < tuning.step_interval_s
     if surplus <= 0 or observed.view_broken:
         return spec
+    last = figures.state.last_step
+    resting = last is not None and not observed.waits.past(last, tuning.step_interval_s)
     headroom = observed.desired + max(1, observed.max_surge)
     above = max(0, serving + observed.spot_spec - observed.spot_going - headroom)
     step = above if resting else max(above, step_replicas(observed.desired, tuning))
@@ -344,11 +344,17 @@ def _ask(figures: Figures, top: int) -> int:
 
 def _barren(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
     """Count a loss of spot for which on-demand had given up nothing; after any other, count anew (R27)."""
-    if state.last_loss is not None and observed.age_s(state.last_loss) <= tuning.burst_s:
+    if _is_same_burst(observed, state, tuning):
         return state
     if state.last_loss is None or state.proven or observed.on_demand_spec < observed.desired:
         return replace(state, barren=0, barren_since=None)
     return replace(state, barren=state.barren + 1, barren_since=state.barren_since or state.last_loss)
+
+
+def _is_same_burst(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> bool:
+    """Whether a loss of this moment belongs to the last one. Only a loss asks: nothing waits for its end."""
+    last = state.last_loss
+    return last is not None and (observed.now - last).total_seconds() <= tuning.burst_s
 
 
 def _backed_off(
@@ -357,9 +363,9 @@ def _backed_off(
     """Return the soak after a loss: doubled while spot flaps, once for each burst."""
     if state.last_loss is None and state.up_since is None:
         return None  # the first look at a workload says nothing about how long spot had been up
-    if state.last_loss is not None and observed.age_s(state.last_loss) <= tuning.burst_s:
+    if _is_same_burst(observed, state, tuning):
         return state.soak_s
-    if state.up_since is not None and observed.age_s(state.up_since) >= tuning.calm_s:
+    if state.up_since is not None and (observed.now - state.up_since).total_seconds() >= tuning.calm_s:
         return None
     return min(max(tuning.soak_max_s, policy.soak_s), 2 * state.soak(policy.soak_s))
 

@@ -2,7 +2,7 @@
 
 from splitter.core.actions import Scale
 from splitter.core.division import base_replicas
-from splitter.core.model import Attachment, Note, Pool, seconds_between
+from splitter.core.model import Attachment, Note, Pool
 from splitter.core.plan import PlanInput
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.twins import replica_moves
@@ -62,4 +62,4 @@ def _has_waited(this: PlanInput) -> bool:
         for one in reported.conditions
         if one.holds_for("Progressing", Reason.WAITING_FOR_CONTROLLER)
     )
-    return seconds_between(next(since, this.observed.now), this.observed.now) >= _GOES_WITHIN_S
+    return this.observed.waits.past(next(since, this.observed.now), _GOES_WITHIN_S)

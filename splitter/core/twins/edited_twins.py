@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from splitter.core.actions import ApplyTwin
+from splitter.core.clock import Waits
 from splitter.core.drift import differing, missing, overwritten
 from splitter.core.model import Note, Observation, Pool, Rendered, TwinView, seconds_between
-from splitter.core.plan import Plan, looked_at_again
+from splitter.core.plan import Plan
 from splitter.core.reasons import Reason
 from splitter.core.twins import write_conflicts
 
@@ -26,7 +27,7 @@ class Drift:
     twin: str
     what: str
     at: datetime | None  # when the last of it was written, or seen
-    left_s: float  # before it is put back
+    due: bool  # it is put back now; else the same edit of the source may follow
 
 
 def drifted(
@@ -38,9 +39,9 @@ def drifted(
     drifts = {
         twin.pool: drift
         for twin in observed.twins
-        if (drift := _drift(twin, rendered[twin.pool], observed.now)) is not None
+        if (drift := _drift(twin, rendered[twin.pool], observed.waits)) is not None
     }
-    due = [twin for twin in observed.twins if twin.pool in drifts and not drifts[twin.pool].left_s]
+    due = [twin for twin in observed.twins if twin.pool in drifts and drifts[twin.pool].due]
     twins = {twin.pool: replace(twin, rendered_hash="") for twin in due}
     if not twins:
         return observed, drifts
@@ -48,7 +49,7 @@ def drifted(
     return replace(observed, on_demand=on_demand, spot=spot), drifts
 
 
-def _drift(twin: TwinView, rendered: Rendered, now: datetime) -> Drift | None:
+def _drift(twin: TwinView, rendered: Rendered, waits: Waits) -> Drift | None:
     what, instants = [], []
     if edits := differing(twin.edits, rendered):
         what.append("; ".join(overwritten(edits, rendered)))
@@ -59,15 +60,13 @@ def _drift(twin: TwinView, rendered: Rendered, now: datetime) -> Drift | None:
     if not what:
         return None
     at = max(instants, default=None)
-    age_s = seconds_between(at, now) if at is not None else FOLLOWS_S
     # An edit further in the future comes from a clock that cannot be trusted.
-    left_s = FOLLOWS_S - age_s if -FOLLOWS_S <= age_s < FOLLOWS_S else 0.0
-    return Drift(twin.name, "; ".join(what), at, left_s)
+    trusted = at is not None and seconds_between(waits.now, at) <= FOLLOWS_S
+    return Drift(twin.name, "; ".join(what), at, due=not (trusted and waits.left_s(at, FOLLOWS_S)))
 
 
 def put_back(observed: Observation, planned: Plan, edited: Mapping[Pool, Drift]) -> Plan:
-    """Say what was edited when it is put back, and look again when that is due."""
-    planned = looked_at_again(planned, *(one.left_s for one in edited.values() if one.left_s))
+    """Say what was edited when it is put back."""
     back = [edited[one.pool] for one in planned.actions if isinstance(one, ApplyTwin) and one.pool in edited]
     if not back:
         return planned

@@ -92,7 +92,10 @@ def are_waited_for(observed: Observation) -> bool:
 
 
 def _is_younger(pod: PodView, observed: Observation, than_s: float) -> bool:
-    return pod.created is not None and -SKEW_S <= seconds_between(pod.created, observed.now) <= than_s
+    made = pod.created
+    if made is None or seconds_between(made, observed.now) < -SKEW_S:
+        return False
+    return not observed.waits.past(made, than_s)
 
 
 def with_those_let_go(this: PlanInput, planned: Plan) -> Plan:

@@ -77,8 +77,8 @@ def _held_up(this: PlanInput) -> str:
     sets = this.observed.replica_sets
     unready = [pod for rs in sets for pod in rs.pods if pod.counts and pod.ready_since is None]
     refused = [rs.refusal.detail for rs in sets if rs.refused and rs.refusal is not None]
-    now, grace_s = this.observed.now, this.policy.grace_s
-    whys = [*refused, *(f"pod {pod.name}: {why_unready(pod, now, grace_s)}" for pod in unready)]
+    waits, grace_s = this.observed.waits, this.policy.grace_s
+    whys = [*refused, *(f"pod {pod.name}: {why_unready(pod, waits, grace_s)}" for pod in unready)]
     count = len(unready) + sum(rs.refused for rs in sets)
     return f"; taken over though not ready: {count} ({whys[0]})" if whys else ""
 

@@ -146,7 +146,7 @@ def proceeded(
     busy = _busy(this, move, twin, decision, (on_demand.spec_replicas, spot.spec_replicas))
     moving = _moving(this, move, twin, busy)
     step = next_step(moving, this.rules.relief.cycle_s)
-    if step.step is Step.RAISE and seconds_between(move.at, observed.now) < _UNANSWERED_S:
+    if step.step is Step.RAISE and not observed.waits.past(move.at, _UNANSWERED_S):
         step = StepTaken(Step.WAIT, twin.spec_replicas, why="it is not known yet whether its twin was raised")
     if step.step is Step.RAISE:  # it was not raised: begun anew, if there still is a cause
         return _ended(this, move, "it was not begun", taken_back=False)
@@ -181,7 +181,8 @@ def _busy(
     observed, hot = this.observed, this.observed.hot_nodes
     base = base_replicas(this.source.replicas, this.policy)
     # Nor is one believed that begins in the future.
-    old = not -SKEW_S <= seconds_between(move.at, observed.now) <= 2 * this.rules.relief.cycle_s
+    old = observed.waits.past(move.at, 2 * this.rules.relief.cycle_s)
+    old |= seconds_between(move.at, observed.now) < -SKEW_S
     held = ""
     if move.aim is not Aim.POOL:
         asked = hot is not None and thresholds_of(this.policy.relief) is not None

@@ -40,7 +40,6 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     TwinView,
-    seconds_between,
 )
 from splitter.core.names import STATEFUL_SET
 
@@ -213,7 +212,7 @@ def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
 def placeless(observed: Observation, grace_s: float) -> int:
     """Count the replicas of both twins that no node, or no quota, has had room for within the grace."""
     pods = [pod for twin in observed.twins for pod in twin.pods]
-    return without_a_node(pods, observed.now, grace_s) + sum(map(over_quota, observed.twins))
+    return without_a_node(pods, observed.waits, grace_s) + sum(map(over_quota, observed.twins))
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
@@ -231,13 +230,13 @@ def _failing(observed: Observation, grace_s: float) -> int:
     """Count the members of twins that have not been ready for the grace, on nodes that stay."""
     kept = (staying_pods(one.pods, one.spec_replicas, one.first_ordinal) for one in observed.twins)
     unready = (pod.unready_since for pods in kept for pod in pods if pod.counts and not pod.going)
-    return sum(one is not None and seconds_between(one, observed.now) > grace_s for one in unready)
+    return sum(observed.waits.past(one, grace_s) for one in unready)
 
 
 def _short_of(observed: Observation, grace_s: float) -> int:
     """Count spot replicas that are not there though asked for longer ago than the grace."""
     pods = observed.spot.pods if observed.spot is not None else ()
-    return without_a_node(pods, observed.now, grace_s)
+    return without_a_node(pods, observed.waits, grace_s)
 
 
 def _holders(

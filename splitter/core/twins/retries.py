@@ -11,7 +11,7 @@ from datetime import datetime
 from splitter.core.actions import RetryPods
 from splitter.core.handover import Step
 from splitter.core.model import Observation, ReplicaSetView, seconds_between
-from splitter.core.plan import Plan, looked_at_again
+from splitter.core.plan import Plan
 
 # Between two tries: a quarter of the time for which there has been a reason to try, within these.
 _SHORTEST_S = 5.0
@@ -20,7 +20,7 @@ _PART = 4
 
 
 def retried(observed: Observation, planned: Plan) -> Plan:
-    """Return the plan with a try of each twin's ReplicaSet that is due, or looked at again when one is.
+    """Return the plan with a try of each twin's ReplicaSet that is due, or a wait until one is.
 
     Tries come often after a refusal and after a loss, when room comes back in seconds, and seldom later.
     """
@@ -33,7 +33,8 @@ def retried(observed: Observation, planned: Plan) -> Plan:
     left = {rs.name: _left_s(rs, loss, observed.now) for rs in refused}
     due = tuple(RetryPods(rs.name, rs.uid, observed.now) for rs in refused if left[rs.name] <= 0)
     again_s = min(_SHORTEST_S if one <= 0 else one for one in left.values())
-    return looked_at_again(replace(planned, retries=due), again_s)
+    observed.waits.look_in(again_s)
+    return replace(planned, retries=due)
 
 
 def _left_s(rs: ReplicaSetView, loss: datetime | None, now: datetime) -> float:

@@ -7,9 +7,9 @@ planner asks `next_roll` only when there is no count to write.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from splitter.core.causes import over_quota
+from splitter.core.clock import Waits
 from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling, staying_pods
@@ -24,7 +24,6 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     TwinView,
-    seconds_between,
 )
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance.inputs import SILENT_S
@@ -48,7 +47,7 @@ class Circumstances:
     order: RolloutOrder
     available: int  # over both twins
     headroom: int
-    now: datetime
+    waits: Waits
     grace_s: float
     needed: int  # available before a roll starts: N, or what a freeze holds
     placeless: int = 0  # replicas of both twins that no node, or no quota, has had room for within the grace
@@ -57,7 +56,7 @@ class Circumstances:
     partitions: Mapping[Pool, int] = field(default_factory=dict)  # of StatefulSets: see `partition_of`
 
 
-def is_unfinished(twin: TwinView, now: datetime) -> bool:
+def is_unfinished(twin: TwinView, waits: Waits) -> bool:
     """Whether not every placed replica is updated and available.
 
     Replicas that the scheduler cannot place, or a quota refuses, are left out: a twin that only waits for
@@ -72,7 +71,7 @@ def is_unfinished(twin: TwinView, now: datetime) -> bool:
     waiting = stuck(twin.pods) + over_quota(twin)
     if twin.first_ordinal is not None:
         waiting += sum(
-            _is_dead(pod, now) for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal)
+            _is_dead(pod, waits) for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal)
         )
     running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
     if not running and waiting:
@@ -98,10 +97,10 @@ def next_roll(
     if all(pool not in moved and _awaits_rollout(pair[pool], rendered[pool], where) for pool in outdated):
         # None is outdated, or all wait for a rollout that somebody else begins.
         waiting = _changed_set(pair[outdated[0]]) if outdated else None
-        return _stuck_roll(pair, order, where) or _stalled(pair.values(), where.now) or waiting
+        return _stuck_roll(pair, order, where) or _stalled(pair.values(), where.waits) or waiting
     # An unfinished twin first: only a newer template can mend a broken image. An empty one last: until
     # the other has come up with the new template, it keeps the one that an emergency can rely on.
-    unfinished = {pool: is_unfinished(pair[pool], where.now) for pool in order}
+    unfinished = {pool: is_unfinished(pair[pool], where.waits) for pool in order}
     pool = min(outdated, key=lambda pool: (pair[pool].spec_replicas == 0, not unfinished[pool]))
     other_pool = Pool.SPOT if pool is Pool.ON_DEMAND else Pool.ON_DEMAND
     twin, other = pair[pool], pair[other_pool]
@@ -122,7 +121,7 @@ def next_roll(
         waits_for = waits_for or "the source rolls its own pods first"
     if waits_for is not None:
         begun = [each for each in order if each not in outdated]  # the first of both may be stuck, too
-        return _stuck_roll(pair, begun, where) or _stalled([other], where.now) or _held(twin, waits_for)
+        return _stuck_roll(pair, begun, where) or _stalled([other], where.waits) or _held(twin, waits_for)
     return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)
 
 
@@ -133,7 +132,7 @@ def _awaits_rollout(twin: TwinView, rendered: Rendered, where: Circumstances) ->
     robbed: that is mended now, or as soon as its last good template has come up.
     """
     taken_back = twin.rendered_hash in {"", withdrawn(twin.rendered_hash)}
-    if taken_back or twin.robbed or is_unfinished(twin, where.now):
+    if taken_back or twin.robbed or is_unfinished(twin, where.waits):
         return False
     return bool(rendered.made_of) and twin.made_of == rendered.made_of
 
@@ -146,9 +145,9 @@ def _changed_set(twin: TwinView) -> Note:
     return Note(Reason.TEMPLATE_SET_CHANGED, message, cause=VerdictCause.NEXT_ROLLOUT)
 
 
-def _stalled(twins: Iterable[TwinView], now: datetime) -> Note | None:
+def _stalled(twins: Iterable[TwinView], waits: Waits) -> Note | None:
     """Say which roll has stopped; what is not rolled yet keeps the template that it has."""
-    names = [twin.name for twin in twins if twin.stalled and is_unfinished(twin, now)]
+    names = [twin.name for twin in twins if twin.stalled and is_unfinished(twin, waits)]
     if not names:
         return None
     message = (
@@ -309,24 +308,24 @@ def _without_place(twin: TwinView, where: Circumstances) -> str:
     Deployment of its own would count them among its maxUnavailable.
     """
     if (refused := over_quota(twin)) and all(
-        seconds_between(rs.refused_since or rs.created, where.now) > where.grace_s
+        where.waits.past(rs.refused_since or rs.created, where.grace_s)
         for rs in twin.replica_sets
         if rs.refused
     ):
         return f"{refused} surge replicas were refused by a quota for {where.grace_s:.0f} s"
-    waiting = [pod for pod in twin.pods if pod.trouble is None and pod.is_stuck(where.now, where.grace_s)]
+    waiting = [pod for pod in twin.pods if pod.trouble is None and pod.is_stuck(where.waits, where.grace_s)]
     if waiting and twin.excluded is None:
         return f"{len(waiting)} surge replicas found no node for {where.grace_s:.0f} s"
     new = (rs.pods for rs in twin.replica_sets if rs.template_hash == twin.template_hash)
-    dead = sum(_is_dead(pod, where.now) for pods in new for pod in pods)
+    dead = sum(_is_dead(pod, where.waits) for pods in new for pod in pods)
     return f"{dead} surge replicas are on nodes that say nothing for {SILENT_S:.0f} s" if dead else ""
 
 
-def _is_dead(pod: PodView, now: datetime) -> bool:
+def _is_dead(pod: PodView, waits: Waits) -> bool:
     """Whether its node is silent for longer than Kubernetes leaves pods on one: nobody removes it."""
     since = pod.unready_since if pod.node_status is NodeStatus.LOST and not pod.vanished else None
     holds = pod.counts or pod.ordinal is not None
-    return holds and since is not None and seconds_between(since, now) > SILENT_S
+    return holds and waits.past(since, SILENT_S)
 
 
 def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:

@@ -10,22 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from splitter.core import actions as do
-from splitter.core.causes import next_stuck_s
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import Attachment, NodeStatus, Note, Pool, Rendered, TwinView
-from splitter.core.plan import POLL_S, Plan, PlanInput, looked_at_again
+from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Cause, Decision, decide, losses
-from splitter.core.rebalance.inputs import ends_slowly_in_s, rebalance_input
+from splitter.core.rebalance.inputs import rebalance_input
 from splitter.core.split_status import HANDED_OVER, RebalanceState, ReliefStatus
 from splitter.core.twins import alone, move_limit, relief, replica_moves
 from splitter.core.twins.own_volumes import spared, with_own_volumes
 from splitter.core.twins.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.twins.steady import settled
-from splitter.core.twins.write_order import ordered, until_removed
+from splitter.core.twins.write_order import ordered
 
 
 def run(this: PlanInput) -> Plan:
@@ -41,7 +40,6 @@ def run(this: PlanInput) -> Plan:
         counted = _hand_over(this, on_demand, spot)
     else:
         counted = _handed_over(this, _rebalance(this, on_demand, spot))
-    counted = _requeued_at_grace(this, counted)
     if counted.verdict.cause is VerdictCause.RELIEF:
         return counted  # a roll that is due ends the move first
     if counted.actions or isinstance(this.rendered, Note):
@@ -67,19 +65,6 @@ def _trimmed(this: PlanInput, plan: Plan) -> Plan:
     return replace(
         plan, actions=tuple(do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
     )
-
-
-def _requeued_at_grace(this: PlanInput, counted: Plan) -> Plan:
-    """Look again when a pod has waited for a node for the grace, or may be removed: no event tells us."""
-    pods = [pod for twin in this.observed.twins for pod in twin.pods]
-    stuck_s = next_stuck_s(pods, this.observed.now, this.policy.grace_s)
-    pods += [pod for rs in this.observed.attached_as(Attachment.PARKED) for pod in rs.pods]
-    left = [until for pod in pods if (until := until_removed(pod, this)) > 0]
-    slow = [
-        ends_slowly_in_s(pod, twin, this.observed.now) for twin in this.observed.twins for pod in twin.pods
-    ]
-    left += [after_s + 1.0 for after_s in slow if after_s]
-    return looked_at_again(counted, *left, stuck_s)
 
 
 def _create_twins(this: PlanInput, missing: Sequence[Pool]) -> Plan:
@@ -241,7 +226,6 @@ def _divided(
         wanted_spot=this.source.replicas - base,
         rebalance=state,
         voluntary=voluntary and turn is None,
-        requeue_after_s=decision.requeue_after_s,
     )
 
 
@@ -346,7 +330,7 @@ def _roll(
         order=this.policy.rollout_order,
         available=replica_moves.total_available(this.observed),
         headroom=replica_moves.surge_headroom_beside(this.observed, this.source),
-        now=this.observed.now,
+        waits=this.observed.waits,
         grace_s=this.policy.grace_s,
         needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,
         placeless=replica_moves.placeless(this.observed, this.policy.grace_s),

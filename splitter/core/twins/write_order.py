@@ -5,11 +5,10 @@ is the deletion cost (H7); users' own costs are remembered and put back. Source:
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
-from splitter.core.clock import left_s
-from splitter.core.model import Attachment, NodeStatus, Observation, PodView, ReplicaSetView, seconds_between
+from splitter.core.clock import Waits
+from splitter.core.model import Attachment, NodeStatus, PodView, ReplicaSetView, seconds_between
 from splitter.core.plan import PlanInput
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
@@ -51,7 +50,7 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
                 continue
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
                 at_once = pod.ordinal is not None
-                if at_once and (pod.successor or until_removed(pod, this) > 0):
+                if at_once and (pod.successor or _may_still_run(pod, this)):
                     continue
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
                 if not at_once and others_stay:
@@ -75,27 +74,20 @@ def _goes_by_unseen(scale: Scale, pods: Sequence[PodView], this: PlanInput) -> b
     """Whether which ready pods go is decided by a cost that their controller may not have seen."""
     ready = sum(pod.counts and pod.ready_since is not None for pod in pods)
     chosen = 0 < scale.replicas < ready and scale.replicas < scale.was
-    return chosen and any(_unseen_s(pod, this.observed.now) for pod in pods)
+    return chosen and any(_is_unseen(pod, this.observed.waits) for pod in pods)
 
 
-def unseen_s(observed: Observation) -> float | None:
-    """Return the seconds until the controllers have seen the costs written last; None: they have."""
-    pods = [pod for rs in observed.holders for pod in rs.pods]
-    return max((_unseen_s(pod, observed.now) for pod in pods), default=0.0) or None
-
-
-def _unseen_s(pod: PodView, now: datetime) -> float:
-    """Return the seconds until a cost counts as seen: at once if the clocks are too far apart to tell."""
-    if pod.cost_at is None or not pod.counts:
-        return 0.0
-    age_s = seconds_between(pod.cost_at, now)
-    return COST_SEEN_S - age_s if abs(age_s) < COST_SEEN_S else 0.0
+def _is_unseen(pod: PodView, waits: Waits) -> bool:
+    """Whether a controller may not have seen its cost; it has, if the clocks are too far apart to tell."""
+    if pod.cost_at is None or not pod.counts or seconds_between(waits.now, pod.cost_at) >= COST_SEEN_S:
+        return False
+    return not waits.past(pod.cost_at, COST_SEEN_S)
 
 
 def _marking(this: PlanInput) -> bool:
     """Whether Kubernetes may be marking the pods of a node that fell silent a moment ago."""
     state = this.observed.rebalance
-    return left_s(this.observed.now, state.last_loss, this.rules.tuning.settle_s) > 0
+    return this.observed.waits.left_s(state.last_loss, this.rules.tuning.settle_s) > 0
 
 
 def _is_about_to_be_marked(pod: PodView) -> bool:
@@ -107,14 +99,12 @@ def _is_about_to_be_marked(pod: PodView) -> bool:
     return pod.node_status is NodeStatus.LOST and pod.ready_since is not None and pod.ordinal is None
 
 
-def until_removed(pod: PodView, this: PlanInput) -> float:
-    """Return the seconds for which a member stays whose Node went while Ready: a kubelet may run it on.
+def _may_still_run(pod: PodView, this: PlanInput) -> bool:
+    """Whether a member stays for now whose Node went while Ready: a kubelet may run it on.
 
     Its successor of the same name would be made beside it. As in placement (docs/adr/0034).
     """
-    if pod.ordinal is None or not pod.vanished:
-        return 0.0
-    return left_s(this.observed.now, pod.vanished_since, this.rules.tuning.vanished_s)
+    return this.observed.waits.left_s(pod.vanished_since, this.rules.tuning.vanished_s) > 0
 
 
 def cost_of(pod: PodView) -> SetDeletionCost | None:

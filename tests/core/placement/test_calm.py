@@ -34,7 +34,7 @@ class TestCordoned:
         assert (hold is not None) is held
         if hold is not None:
             assert "is not: node od-" in hold.note.message
-            assert hold.requeue_after_s == (1 if since_s < 3600 else None)
+            assert hold.lasts_s == (1 if since_s < 3600 else None)
 
     @pytest.mark.parametrize(
         "other",

@@ -6,6 +6,7 @@ import pytest
 
 from builders import NOW, ago
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation
+from splitter.core.clock import Waits
 from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.placement.members import TRANSIT_S, Member, rebalance_input
 from splitter.core.reasons import Reason
@@ -57,16 +58,16 @@ class TestTransit:
     )
     def test_lasts_while_nothing_is_known_against_it(self, one: Member, left_s: float) -> None:
         """And for a time at most: then it counts as missing."""
-        assert one.transit_s(NOW, ago(20), 180.0, 10.0) == left_s
+        assert one.transit_s(Waits(NOW), ago(20), 180.0, 10.0) == left_s
 
     def test_without_an_end_of_ours_is_none(self) -> None:
         """A member that is not there, and that nobody has ended, is missing."""
-        assert Member(0, None).transit_s(NOW, None, 180.0, 10.0) == 0.0
+        assert Member(0, None).transit_s(Waits(NOW), None, 180.0, 10.0) == 0.0
 
     @pytest.mark.parametrize(("ready_s", "available"), [(9, False), (10, True)])
     def test_available_is_later_than_ready(self, ready_s: float, *, available: bool) -> None:
         """By `minReadySeconds`."""
-        assert member(0, SPOT, ready_since=ago(ready_s)).is_available(NOW, 10.0) is available
+        assert member(0, SPOT, ready_since=ago(ready_s)).is_available(Waits(NOW), 10.0) is available
 
 
 class TestMajority:

@@ -43,7 +43,7 @@ class TestNoRoomOnOnDemand:
         )
         placed = place(observed(*five(waits)), MAJORITY, RebalanceState())
         assert placed.ordinals == (0, 1, 2)
-        assert placed.requeue_after_s == 81
+        assert placed.requeue_after_s == 80
 
     def test_it_stays_out_while_its_new_pod_is_made(self) -> None:
         """Joined again at once, it would be born for on-demand again."""

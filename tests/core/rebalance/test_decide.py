@@ -275,7 +275,9 @@ class TestTheSteadyState:
         assert (first.on_demand, first.spot) == (observed.on_demand_spec, observed.spot_spec)
         assert second == replace(first, state=second.state)
         assert second.state == first.state
-        assert second.requeue_after_s is None
+        if (due_s := second.requeue_after_s) is not None:
+            later = decide(replace(observed, now=NOW + timedelta(seconds=due_s)), policy, second.state)
+            assert (later.on_demand, later.spot) == (first.on_demand, first.spot)
 
     def test_says_so(self) -> None:
         """One sentence with both numbers."""

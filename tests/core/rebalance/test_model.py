@@ -29,10 +29,6 @@ class TestCounts:
         seen = replace(QUIET, spot_ready_since=(NOW,) * 3, spot_starting=2, spot_hindered=1, spot_doomed=4)
         assert (seen.spot_ready, seen.spot_placed, seen.spot_accounted) == (3, 5, 6)
 
-    def test_of_seconds(self) -> None:
-        """What never was is not long ago: it is not yet."""
-        assert (QUIET.age_s(ago(5)), QUIET.age_s(None)) == (5.0, float("-inf"))
-
 
 class TestWithinSpec:
     def test_changes_nothing_where_specs_are_reached(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from builders import NOW, ago, observation, pod, pods, rendered, replica_set, source, twin, twin_of
 from core.statefulset.databases import TWINS, database, stateful
+from splitter.core.clock import Waits
 from splitter.core.desired.compare import withdrawn
 from splitter.core.labels_annotations.policy import RolloutOrder
 from splitter.core.model import NodeStatus, Note, Pool, Trouble, TwinView
@@ -28,7 +29,7 @@ WHERE = Circumstances(
     order=RolloutOrder.ON_DEMAND_FIRST,
     available=10,
     headroom=3,
-    now=NOW,
+    waits=Waits(NOW),
     grace_s=180,
     needed=10,
 )
@@ -135,7 +136,7 @@ class TestTheOrder:
         good = replica_set("web-on-demand-1", 7, pods(3), refusal=refusal)
         cover = twin_of(Pool.ON_DEMAND, [good], updated=3, rendered_hash=withdrawn("v2|on-demand"))
         short = replace(WHERE, available=6, placeless=4, headroom=0)
-        assert not is_unfinished(cover, NOW)
+        assert not is_unfinished(cover, Waits(NOW))
         held = next_roll(cover, twin(Pool.SPOT, pods(3, doomed=2)), rendered("v2"), short)
         assert isinstance(held, Note)
         assert held.message == "web-on-demand waits: its last good template comes up before the new one"
@@ -198,7 +199,7 @@ class TestTheNumbers:
     def test_a_lagging_status_gives_nothing_away(self) -> None:
         """Pods that are ready serve, whatever the status still says."""
         lagging = on_demand(available_replicas=0)
-        assert not is_unfinished(lagging, NOW)
+        assert not is_unfinished(lagging, Waits(NOW))
         held = next_roll(lagging, spot(), rendered("v2"), replace(WHERE, headroom=0))
         assert isinstance(held, Note)
 
@@ -224,14 +225,14 @@ class TestUnfinished:
 
     def test_waiting_for_capacity_is_no_roll(self) -> None:
         """The probe in an outage blocks nobody."""
-        assert not is_unfinished(twin(Pool.SPOT, pods(stuck=1)), NOW)
-        assert not is_unfinished(twin(Pool.SPOT), NOW)
+        assert not is_unfinished(twin(Pool.SPOT, pods(stuck=1)), Waits(NOW))
+        assert not is_unfinished(twin(Pool.SPOT), Waits(NOW))
 
     def test_starting_or_unobserved_is_unfinished(self) -> None:
         """A twin created with a bad template has one ReplicaSet and no roll."""
-        assert is_unfinished(twin(Pool.SPOT, pods(2, starting=1)), NOW)
-        assert is_unfinished(spot(observed=False), NOW)
-        assert is_unfinished(rolling(), NOW)
+        assert is_unfinished(twin(Pool.SPOT, pods(2, starting=1)), Waits(NOW))
+        assert is_unfinished(spot(observed=False), Waits(NOW))
+        assert is_unfinished(rolling(), Waits(NOW))
 
     @pytest.mark.parametrize(("since_s", "unfinished"), [(300, True), (361, False)])
     def test_nobody_waits_for_a_dead_member(self, since_s: float, *, unfinished: bool) -> None:
@@ -242,7 +243,7 @@ class TestUnfinished:
             pod("db-spot-1001", ordinal=1001),
         )
         beside_it = replace(twin(Pool.SPOT, members, spec=2), first_ordinal=1000)
-        assert is_unfinished(beside_it, NOW) is unfinished
+        assert is_unfinished(beside_it, Waits(NOW)) is unfinished
 
 
 class TestAStuckRoll:

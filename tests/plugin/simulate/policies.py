@@ -37,7 +37,7 @@ class UnboundedSoak(Rebalancing):
         """Take the soak from `decide`'s own back-off, and nothing else."""
         self.state = decide(observed, self.policy, self.state, self.tuning).state
         soak_s = self.state.soak(self.policy.soak_s)
-        ages_s = [observed.age_s(since) for since in observed.spot_ready_since]
+        ages_s = [(observed.now - since).total_seconds() for since in observed.spot_ready_since]
         least = observed.desired - min(observed.desired, observed.spot_ready)
         most = observed.desired - min(observed.desired, sum(age_s >= soak_s for age_s in ages_s))
         on_demand = max(least, min(observed.on_demand_spec, most))
