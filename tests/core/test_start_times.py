@@ -124,6 +124,11 @@ class TestWhatIsKept:
         assert warned_s(after(started("web-2", 100), known=known)) == 120
         assert warned_s(NOTHING_LEARNED) == 30
 
+    def test_is_the_shortest_notice_of_several(self) -> None:
+        """Spot nodes of two providers: a replacement has to be there before the first is gone."""
+        seen = (started(f"web-{s:g}", on_spot=True, usual_notice_s=s) for s in (120.0, 30.0, 60.0))
+        assert after(*seen).notice_s == 30
+
     def test_is_nothing_before_one_was_counted(self) -> None:
         """A Split takes no notice without the time of the count, and then none of its status."""
         first = started(start_s=None, on_spot=True, usual_notice_s=120.0)

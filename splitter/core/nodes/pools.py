@@ -82,7 +82,8 @@ def contradiction(asked: Asked, marks: Sequence[NodeTerm]) -> str:
     if pod.affinity and not any(term.expressions or term.fields for term in pod.affinity):
         return "a required node affinity of empty terms, which match no node"
     chosen = tuple(MatchExpression(key, "In", (value,)) for key, value in pod.node_selector.items())
-    terms = [term.expressions for term in pod.affinity] or [()]
+    # An empty term matches no node, whatever is in the others.
+    terms = [term.expressions for term in pod.affinity if term.expressions or term.fields] or [()]
     known = [mark.expressions for mark in marks]
     cost = (pod.requirements + len(terms) * (len(chosen) + 1)) * sum(map(len, known))
     if not known or cost > _MOST_COMPARED:

@@ -391,6 +391,17 @@ class TestOffboarding:
         )
         assert result.actions == (KeepRevision("web-splith1", "web-on-demand-h1"),)
 
+    def test_under_each_hash_that_pods_bear(self) -> None:
+        """A ReplicaSet that took over pods selects those of its own hash and theirs; some have gone since."""
+        twins = owning(paused=True)
+        [spot] = twins["spot"].replica_sets
+        first, *others = spot.pods
+        spot = replace(spot, hashes=("h1", "h2", "h3"), pods=(replace(first, revision="h3"), *others))
+        twins["spot"] = replace(twins["spot"], replica_sets=(spot,))
+        result = planned(observation(gone_home(), [], **twins))
+        kept = [one.name for one in result.actions if isinstance(one, KeepRevision)]
+        assert kept == ["web-splith1", "web-splith3"]
+
     def test_of_a_twin_that_was_robbed(self) -> None:
         """Its label may have gone with the source's: its pods are the source's nevertheless."""
         result = planned(observation(gone_home(), [], **owning(paused=True, robbed=True)))

@@ -115,6 +115,9 @@ class TestContradiction:
     def test_empty_terms(self) -> None:
         """Match no node in Kubernetes."""
         assert "empty terms" in contradiction(asking(()), SPOT)
+        beside = asking((), (one_of(KARPENTER, "spot"),))
+        assert contradiction(beside, SPOT) == ""
+        assert contradiction(beside, ON_DEMAND) == f"required affinity {KARPENTER} In (spot)"
 
     def test_a_named_node(self) -> None:
         """No other node ever takes a replica, whichever pool it is of."""
@@ -152,6 +155,13 @@ class TestCompare:
             "no on-demand node is large enough for a replica, however empty (cpu 8, nvidia.com/gpu 1)"
         )
         assert compare(Asked(PodRequest({"cpu": 8000})), SPOT, nodes, spot=True) is None
+
+    def test_more_nodes_than_are_compared(self) -> None:
+        """Nobody knows what the others have."""
+        large = PodRequest({"cpu": 8000}, requirements=999_999)
+        assert large.most_nodes == 1
+        assert compare(Asked(large), (), [node("a")], spot=False) is not None
+        assert compare(Asked(large), (), [node("a"), node("b")], spot=False) is None
 
     def test_what_is_certain_needs_no_node(self) -> None:
         """It is said in an empty cluster too."""

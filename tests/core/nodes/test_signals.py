@@ -257,6 +257,8 @@ class TestSignals:
         tainted = replace(NODE, labels=labels, taints=(Taint("karpenter.sh/disrupted"),))
         assert assess(tainted).health is Health.DOOMED
         assert assess(tainted).voluntary
+        beside = replace(tainted, taints=(Taint("node.kubernetes.io/memory-pressure"), *tainted.taints))
+        assert assess(beside).voluntary
         assert not assess(replace(tainted, deletion_timestamp=NOW)).voluntary
         assert assess(replace(tainted, deletion_timestamp=NOW, voluntary=True)).voluntary
         assert not assess(replace(tainted, labels=NODE.labels)).voluntary, "no node of Karpenter's"

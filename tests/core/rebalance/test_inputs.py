@@ -84,6 +84,11 @@ class TestMembers:
         result = self.counted(*doomed, stands, *top)
         assert (result.spot_pinned, result.spot_doomed) == (pinned, below + above)
 
+    def test_the_doomed_between_two_that_stand(self) -> None:
+        """It is the highest that counts."""
+        members = (self.member(1000), self.member(1001, NodeStatus.DOOMED), self.member(1002))
+        assert self.counted(*members).spot_pinned == 1
+
     def test_the_silent_hold_their_names(self) -> None:
         """Asked to end or not; after as long as any pod is dead, and no sooner."""
         dead = {"ready": False, "unready_since": ago(361)}
