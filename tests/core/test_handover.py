@@ -378,6 +378,11 @@ class TestMake:
         for name, spec in grown.items():
             assert by_name[name].spec < spec <= by_name[name].target
 
+    @pytest.mark.parametrize(("given", "kept"), [(0, 4), (1, 4), (2, 3), (9, 0)])
+    def test_who_gives_keeps_what_its_spec_leaves(self, given: int, kept: int) -> None:
+        """No more than is available, and never less than nothing."""
+        assert Holder("x", 5, 5, 4, 0).kept(given) == kept
+
     def test_on_demand_comes_first(self) -> None:
         """The safe half is made before the cheap one."""
         spot = Holder("spot", 0, 0, 0, 6)

@@ -117,6 +117,10 @@ class TestHosts:
         """A twin has 1,000 ordinals, so there are no more names."""
         assert len(hosts({"name": "db-spot", "service": "db", "first_ordinal": 0}, count)) == 1000
 
+    def test_of_pods_without_a_service(self) -> None:
+        """Their names have no domain."""
+        assert hosts({"name": "db"}, 2) == ["db-0", "db-1"]
+
     @pytest.mark.parametrize("field", ["name", "service"])
     def test_no_longer_than_names_are(self, field: str) -> None:
         """The API server takes any text for a StatefulSet's Service: a thousand of a long one are refused."""

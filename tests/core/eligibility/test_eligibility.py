@@ -22,7 +22,7 @@ def test_an_excluded_namespace_comes_first() -> None:
     """Nothing else is said about a workload that is none of our business."""
     refused = refusal(observation(), free_source(recreate=True), Policy(), ("shop",))
     assert refused is not None
-    assert refused.reason is Reason.NAMESPACE_EXCLUDED
+    assert (refused.reason, refused.warning) == (Reason.NAMESPACE_EXCLUDED, True)
 
 
 def test_one_thing_at_a_time() -> None:
