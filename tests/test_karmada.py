@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from karmada import Json, is_healthy, reflected, retained
+from named import NAMED, ROOT, named_tests
 
 _MARK: Final = {"splitter.io/taken-over": '{"uid":"u","time":"2026-01-31T12:00:00Z"}'}
 _SAVED: Final = {**_MARK, "splitter.io/replicas": '{"replicas":5,"left":0}'}
@@ -266,3 +267,12 @@ class TestStatus:
     def test_of_nothing_that_can_be_read(self, kind: str, bad: Json) -> None:
         """Nothing is shown, and no error raised."""
         assert reflected({"kind": kind, **bad}) == {}
+
+
+def test_the_page_names_tests_that_there_are() -> None:
+    """What happens if something is missing is no mere promise."""
+    page = (ROOT / "docs/how-to/karmada.md").read_text(encoding="utf-8")
+    rows = page.partition("## What may be missing")[2].partition("\n## ")[0]
+    promised = NAMED.findall(rows)
+    assert len(promised) >= 10
+    assert set(promised) <= set(named_tests())

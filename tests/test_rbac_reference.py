@@ -11,6 +11,7 @@ from rbac import Rule, rules
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rbac.md"
 AGGREGATED = rules("aggregated-roles.yaml")
+SOURCE_STATUS = rules("source-status.yaml")
 HEAD = """\
 # Rights
 
@@ -32,6 +33,13 @@ pod can mount what it names: say so to whoever approves this.
   splitter does not start, for it would not know which pods are on spot.
 - **The Helm chart** gives the same, and, while `helm uninstall` runs, to an account of its own
   (`splitter-uninstall`): list and patch Deployments, list Splits.
+"""
+ON_REQUEST = """\
+## On request
+
+`manifests/source-status.yaml` (in the chart `sourceStatus.enabled`) gives splitter's account one right more.
+Without it splitter divides workloads all the same, says once in its log that the condition is not written,
+and asks again, ever more seldom, up to every five minutes.
 """
 USERS = """\
 ## Rights of users
@@ -57,7 +65,8 @@ def row(rule: Rule) -> str:
 
 def reference() -> str:
     """Return the whole page."""
-    return "\n".join([HEAD, *tables(rules()), USERS, *tables(AGGREGATED)])
+    one_more = (ON_REQUEST, *tables(SOURCE_STATUS))
+    return "\n".join([HEAD, *tables(rules()), *one_more, USERS, *tables(AGGREGATED)])
 
 
 def tables(those: list[Rule]) -> Iterator[str]:
@@ -74,13 +83,22 @@ class TestReference:
         assert REFERENCE.read_text(encoding="utf-8") == reference()
 
     @pytest.mark.parametrize(
-        "rule", [*rules(), *AGGREGATED], ids=lambda rule: f"{rule.role}-{rule.resources[0]}"
+        "rule", [*rules(), *SOURCE_STATUS, *AGGREGATED], ids=lambda rule: f"{rule.role}-{rule.resources[0]}"
     )
     def test_each_rule_says_why(self, rule: Rule) -> None:
         """No rule is without a comment, and none gives everything."""
         assert len(rule.comment) > 20
         assert "*" not in {*rule.groups, *rule.resources, *rule.verbs}
         assert "secrets" not in rule.resources
+
+    def test_gives_one_right_on_request(self) -> None:
+        """It patches the status of sources, and is optional."""
+        assert all(rule.optional for rule in SOURCE_STATUS)
+        given = {right for rule in SOURCE_STATUS for right in rule.rights}
+        assert {(right.group, right.resource, right.verb) for right in given} == {
+            ("apps", "deployments/status", "patch"),
+            ("apps", "statefulsets/status", "patch"),
+        }
 
     def test_gives_no_way_to_more(self) -> None:
         """No Secret, no way into a pod, no token, no further right; of others' kinds nothing is written."""

@@ -32,6 +32,7 @@ class Karmada:
 
     def __init__(self, cluster: Cluster, ref: Ref, template: Raw, retain: Retain) -> None:
         self.writes = 0
+        self.away = False  # its controllers do not reach the member
         self._cluster = cluster
         self._ref = ref
         self._template = typed(ref.kind, defaulted(ref.kind, template))
@@ -39,6 +40,11 @@ class Karmada:
         self._generation = 1  # of the hub's object
         self._recorded = 0  # the member's generation after the last write
         self._due = asyncio.Event()
+
+    def come_back(self) -> None:
+        """Reach the member again, and look at once."""
+        self.away = False
+        self._due.set()
 
     def change(self, change: Callable[[Raw], None]) -> None:
         """Write to the hub's object as a user does."""
@@ -80,7 +86,7 @@ class Karmada:
     def _write(self) -> None:
         """Write what is wanted, unless the member has it and no generation has passed."""
         there = self._cluster.objects.find(self._ref)
-        if there is None or there["metadata"]["generation"] == self._recorded:
+        if self.away or there is None or there["metadata"]["generation"] == self._recorded:
             return
         desired = self._kept(self._desired(), there)
         desired = self._retain(copy.deepcopy(desired), copy.deepcopy(there))

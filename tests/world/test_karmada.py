@@ -203,6 +203,26 @@ async def test_a_roll() -> None:
     assert {name for there in running for name in there} == {"web:2"}
 
 
+async def test_a_hub_that_is_away() -> None:
+    """The member goes on with the count that it has, and covers a loss; nothing is a conflict afterwards."""
+    cluster = Cluster(5)
+    async with propagated(cluster, WEB, deployment(N), retained) as (karmada, recorder):
+        await until(lambda: is_steady(cluster), 900.0)
+        karmada.away = True
+        writes = karmada.writes
+        karmada.change(scale(N + 2))
+        await passing(60.0)
+        cluster.vanish("spot-0")
+        recorder.least = 0  # what has vanished is missed until it is covered
+        await until(lambda: len(cluster.ready()) == N, 60.0)
+        await passing(60.0)
+        assert (karmada.writes, cluster.objects.get(WEB)["spec"]["replicas"]) == (writes, N)
+        karmada.come_back()
+        await until(lambda: len(cluster.ready()) == N + 2, 120.0)
+        await passing(60.0)
+        assert not {reason for reason in reasons(cluster) if reason.startswith("Foreign")}
+
+
 async def test_a_right_that_is_missing(caplog: pytest.LogCaptureFixture) -> None:
     """Without it nothing else changes, and the log says so once."""
     cluster = Cluster(4)

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from splitter.core.errors import SplitterError
 from splitter.core.names import Key
 from splitter.core.reasons import State
-from splitter.exits import Exit
+from splitter.exits import Exit, MendableError
 from splitter.kube.as_user import key_of
 from splitter.kube.client import ApiError, Json
 from splitter.plugin.cli.cluster import Cluster
@@ -54,7 +55,7 @@ def status(
 
     READY counts all wanted replicas, ON-DEMAND and SPOT those wanted in each pool. REASON says why.
 
-    Exit code 0; 3 when a named workload is not split; 1 when one of several clusters does not answer.
+    Exit code 0; 3 if a named workload is not split; 1 if one of several clusters does not answer.
     """
     if watch and output in {"json", "yaml"}:
         raise typer.BadParameter("-w shows a table; leave it out, or -o")
@@ -89,12 +90,13 @@ def _show_all(
         names = contexts_in(contexts)
     except ValueError as wrong:
         raise typer.BadParameter(str(wrong)) from None
-    answers, wanted = asyncio.run(_asked_all(names, hub, cluster, target))
+    answers, wanted, away = asyncio.run(_asked_all(names, hub, cluster, target))
     console = Console(highlight=False, soft_wrap=True)
     width = console.width if console.is_terminal else None
     namespaced = target.namespace is None
-    console.print(whole(answers, wanted, namespaced=namespaced, wide=output == "wide", width=width))
-    if any(member.failure for member in answers):
+    shown = [*answers, *away]
+    console.print(whole(shown, wanted, namespaced=namespaced, wide=output == "wide", width=width))
+    if any(member.failure for member in shown):
         raise typer.Exit(Exit.MENDABLE)
     if target.name is not None and not any(member.splits for member in answers):
         raise typer.Exit(Exit.NOT_SPLIT)
@@ -102,10 +104,16 @@ def _show_all(
 
 async def _asked_all(
     names: Sequence[str], hub: str | None, cluster: Cluster, target: Target
-) -> tuple[list[Member], Mapping[Key, int | None] | None]:
+) -> tuple[list[Member], Mapping[Key, int | None] | None, list[Member]]:
+    """Return what the clusters say, what the hub asks for, and the hub if it does not answer."""
     answers = await members(names, cluster, target)
+    if hub is None:
+        return answers, None, []
     keys = dict.fromkeys(key_of(split) for member in answers for split in member.splits)
-    return answers, await wanted_at(hub, cluster, keys) if hub is not None else None
+    try:
+        return answers, await wanted_at(hub, cluster, keys), []
+    except (SplitterError, MendableError) as error:
+        return answers, None, [Member(hub, failure=str(error))]
 
 
 async def _show(target: Target, cluster: Cluster, output: Output, *, watch: bool) -> bool:

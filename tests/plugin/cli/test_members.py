@@ -24,16 +24,19 @@ RUN = CliRunner()
 @pytest.fixture(autouse=True)
 def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have two contexts of a cluster with Splits, one of a cluster that is empty, and one of none."""
-    file, empty = tmp_path / "kubeconfig", tmp_path / "empty"
-    with serving(api(), file), serving(Api(), empty):
+    file, empty, bare = (tmp_path / name for name in ("kubeconfig", "empty", "bare"))
+    without = Api()
+    without.missing.add("splitter.io")
+    with serving(api(), file), serving(Api(), empty), serving(without, bare):
         kubeconfig = json.loads(file.read_text(encoding="utf-8"))
         kubeconfig["contexts"] += [
             {"name": name, "context": {"cluster": cluster, "user": "u"}}
-            for name, cluster in (("there", "c"), ("empty", "empty"), ("away", "nowhere"))
+            for name, cluster in (("there", "c"), ("empty", "empty"), ("bare", "bare"), ("away", "nowhere"))
         ]
-        [other] = json.loads(empty.read_text(encoding="utf-8"))["clusters"]
+        for name, other in (("empty", empty), ("bare", bare)):
+            [one] = json.loads(other.read_text(encoding="utf-8"))["clusters"]
+            kubeconfig["clusters"].append({**one, "name": name})
         kubeconfig["clusters"] += [
-            {**other, "name": "empty"},
             {"name": "nowhere", "cluster": {"server": "http://127.0.0.1:1"}},
         ]
         file.write_text(json.dumps(kubeconfig), encoding="utf-8")
@@ -98,10 +101,20 @@ class TestTheTable:
         assert "web " in invoked.stdout
         assert invoked.stdout.splitlines()[-1].startswith("away: ")
 
+    def test_a_member_without_splitter(self) -> None:
+        """The others are shown, and a line says what is missing there."""
+        invoked = RUN.invoke(app, ["status", "-n", "shop", "--contexts", "here,bare"])
+        assert invoked.exit_code == 1
+        assert "web: 7 of 10 ready in here" in invoked.stdout.splitlines()
+        assert "bare: " in invoked.stdout.splitlines()[-1]
+        assert "knows no Splits; install splitter there" in invoked.stdout
+
     def test_a_hub_that_does_not_answer(self) -> None:
-        """It is a sentence."""
+        """The members are shown, and a line says that it is away."""
         invoked = RUN.invoke(app, ["status", "-n", "shop", "--contexts", "here", "--hub", "away"])
         assert invoked.exit_code == 1
+        assert "web: 7 of 10 ready in here" in invoked.stdout.splitlines()
+        assert invoked.stdout.splitlines()[-1].startswith("away: ")
 
     def test_a_context_that_is_not_there(self) -> None:
         """It is told as one that does not answer."""
