@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from e2e.support.appliers import REPLICAS, rolled_once, server_side, wanted
 from e2e.support.kapp import Kapp
-from lab.checkout import ROOT
+from kstatus import advised, kapp_config
+from kstatus import kapp as kapp_says
 from lab.fixtures.shop import LABEL, JsonObject, Shop, manifest
 from leaping import passing
 from splitter.core.twins import write_conflicts
@@ -21,7 +21,6 @@ from world.admission import Request
 from world.keep_paused import SPLITTER, keep_paused
 from world.kinds import Raw
 
-PAGE = ROOT / "docs/how-to/beside-other-tools.md"
 WRONG = ("ForeignUnpause", "IntruderParked", "Conflict")
 ORDER, WRITTEN = "reloader.stakater.com/auto", "reloader.stakater.com/last-reloaded-from"
 
@@ -48,25 +47,6 @@ def kept(shop: Shop) -> Iterator[Shop]:
     rules.append(keep_paused)
     yield shop
     rules.remove(keep_paused)
-
-
-def recipe() -> JsonObject:
-    """Return kapp's configuration, as the page has it."""
-    blocks = PAGE.read_text(encoding="utf-8").split("```yaml\n")[1:]
-    documents = [one for block in blocks for one in yaml.safe_load_all(block.split("```")[0])]
-    [config] = [one for one in documents if one["apiVersion"] == "kapp.k14s.io/v1alpha1"]
-    return dict(config)
-
-
-def is_done(rule: JsonObject, raw: JsonObject | None) -> bool:
-    """Whether a wait rule of kapp's lets what comes after an object go on."""
-    status = {} if raw is None else raw.get("status", {})
-    if raw is None or status.get("observedGeneration") != raw["metadata"]["generation"]:
-        return False
-    there = {one["type"]: one["status"] for one in status.get("conditions", ())}
-    matched = [one for one in rule["conditionMatchers"] if there.get(one["type"]) == one["status"]]
-    assert not [one for one in matched if one.get("failure")]
-    return any(one.get("success") for one in matched)
 
 
 class TestKapp:
@@ -98,7 +78,7 @@ class TestKapp:
 
     def test_unchanged_with_the_recipe(self, shop: Shop) -> None:
         """The rebase rules of the page do the same without the policy."""
-        rebased = tuple(tuple(rule["path"]) for rule in recipe()["rebaseRules"])
+        rebased = tuple(tuple(rule["path"]) for rule in kapp_config()["rebaseRules"])
         kapp, made = Kapp(shop, rebased), labelled()
         split(shop, kapp, made)
         with shop.watch() as watched:
@@ -127,11 +107,16 @@ class TestKapp:
 
     def test_ranks(self, kept: Shop) -> None:
         """What has to come after a split workload comes when that serves: the wait rule of the page."""
-        [rule] = recipe()["waitRules"]
+        rule = advised()
         kapp = Kapp(kept)
         store = manifest("store", REPLICAS, labels={LABEL: "enabled"})
         kapp.deploy(store)
-        kept.until(lambda: is_done(rule, kept.split("store")), "kapp to go on")
+
+        def goes_on() -> bool:
+            raw = kept.split("store")
+            return raw is not None and kapp_says(raw, rule) == "succeeds"
+
+        kept.until(goes_on, "kapp to go on")
         assert len([pod for pod in kept.pods("store") if _is_ready(pod)]) == REPLICAS
         split(kept, kapp, labelled())
 

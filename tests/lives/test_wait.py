@@ -5,7 +5,7 @@ import pytest
 from argocd import health
 from e2e.support.refusals import ASKED, REPLICAS
 from e2e.support.terminal import Answer, reported
-from kstatus import kapp, kstatus
+from kstatus import advised, kapp, kstatus
 from lab.fixtures.database import Database
 from lab.fixtures.shop import JsonObject, Shop
 from lives.terminal import Terminal
@@ -32,18 +32,11 @@ def condition(status: dict[str, list[dict[str, str]]], kind: str) -> str:
     return next(one["status"] for one in status["conditions"] if one["type"] == kind)
 
 
-# The wait rule that docs/how-to advises for kapp.
-KAPP = (
-    {"type": "Stalled", "status": "True", "failure": True},
-    {"type": "Updated", "status": "True", "success": True},
-)
-
-
 def judged(shop: Shop) -> tuple[str, str, str]:
     """Return what kstatus, kapp and Argo CD say of the Split."""
     raw: JsonObject | None = shop.split()
     assert raw is not None
-    return kstatus(raw), kapp(raw, KAPP), health(raw)[0]
+    return kstatus(raw), kapp(raw, advised()), health(raw)[0]
 
 
 def test_others_see_a_roll_and_its_end(web: Shop) -> None:

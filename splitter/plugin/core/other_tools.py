@@ -10,7 +10,7 @@ from typing import Final
 
 _LAST: Final = 3
 _REPLACERS: Final = {
-    "kapp": ("kapp", "docs/runbooks/SplitConflict.md"),
+    "kapp": ("kapp", "docs/how-to/beside-other-tools.md"),
     "karmada": ("Karmada", "docs/how-to/karmada.md"),
 }
 _APPLIERS: Final = {

@@ -69,7 +69,7 @@ def test_the_last_three() -> None:
 @pytest.mark.parametrize("manager", ["kapp\x1b[2J\nall is well", "kapp" + "x" * 10_000])
 def test_a_name_that_a_tenant_chose(manager: str) -> None:
     """It is compared, and not shown: what is printed is the table's own word."""
-    assert said(entry(manager, "replicas")) == f"{KAPP}: docs/runbooks/SplitConflict.md"
+    assert said(entry(manager, "replicas")) == f"{KAPP}: docs/how-to/beside-other-tools.md"
 
 
 def test_what_cannot_be_read() -> None:
