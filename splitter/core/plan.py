@@ -106,7 +106,8 @@ class Plan:
 
 def looked_at_again(plan: Plan, *after_s: float | None) -> Plan:
     """Return the plan with the next look after so many seconds where that is sooner; None: no look is due."""
-    return replace(plan, requeue_after_s=soonest_s(*after_s, plan.requeue_after_s))
+    soonest = soonest_s(*after_s, plan.requeue_after_s)
+    return plan if soonest == plan.requeue_after_s else replace(plan, requeue_after_s=soonest)
 
 
 def as_written(plan: Plan, observed: Observation, written: Sequence[do.Action]) -> Plan:

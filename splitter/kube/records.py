@@ -7,6 +7,7 @@ Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from sys import getsizeof
 
 import orjson
@@ -198,6 +199,12 @@ class NodeRecord(Record):
     state: NodeState
 
 
+# While a workload moves it is looked at again and again, and its status is the same for most of that.
+@lru_cache(maxsize=16)
+def _parsed(status: bytes) -> SplitStatus:
+    return SplitStatus.from_json(unpacked(status))
+
+
 @dataclass(frozen=True, slots=True)
 class SplitRecord(Record):
     """One Split."""
@@ -222,7 +229,7 @@ class SplitRecord(Record):
     @property
     def view(self) -> SplitView:
         """The whole of it: its status is parsed here, and nowhere else in a reconcile."""
-        return replace(self.spec, status=SplitStatus.from_json(unpacked(self.status)))
+        return replace(self.spec, status=_parsed(self.status))
 
 
 @dataclass(frozen=True, slots=True)
