@@ -8,7 +8,6 @@ import asyncio
 import selectors
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import suppress
 from typing import TypeVarTuple
 
 _LOOK_S = 1e-7
@@ -17,9 +16,18 @@ _Args = TypeVarTuple("_Args")
 
 async def passing(seconds: float) -> None:
     """Let so much time pass on such a loop."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await asyncio.Event().wait()
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    timer = loop.call_later(seconds, _ended, over)
+    try:
+        await over
+    finally:
+        timer.cancel()
+
+
+def _ended(over: asyncio.Future[None]) -> None:
+    if not over.done():  # cancelled in the same moment
+        over.set_result(None)
 
 
 class _Leaping(selectors.DefaultSelector):

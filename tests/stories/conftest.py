@@ -15,6 +15,7 @@ from splitter.core.planner import plan
 from stories.director import Story
 from stories.reported import check_reported
 from world import clock
+from world.process import compiling_once
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,7 @@ def stories(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return planned
 
     monkeypatch.setattr(reconciler, "plan", checked)
+    compiling_once(monkeypatch)
     yield
     while Story.open:
         Story.open[-1].close()

@@ -82,8 +82,8 @@ class Scene:
         pods = self.cluster.pods(self.ref.namespace)
         if owner is None:
             return pods
-        owners = [owner, *self.replica_sets(owner)]
-        return [pod for pod in pods if any(_is_of(pod, one) for one in owners)]
+        uids = {one["metadata"]["uid"] for one in (owner, *self.replica_sets(owner))}
+        return [pod for pod in pods if (of := controller_of(pod)) is not None and of["uid"] in uids]
 
     def unowned(self) -> list[Raw]:
         """Return the pods that nothing controls."""

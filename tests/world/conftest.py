@@ -7,6 +7,7 @@ import pytest
 
 from leaping import LeapingLoop
 from world import clock
+from world.process import compiling_once
 
 
 def pytest_asyncio_loop_factories(
@@ -22,3 +23,4 @@ async def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have whoever asks for the time be told the loop's."""
     clock.seconds_of_the_loop(monkeypatch)
     clock.instants_of_the_loop(monkeypatch)
+    compiling_once(monkeypatch)

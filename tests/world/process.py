@@ -4,9 +4,28 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+from jinja2 import Template
+
 from splitter.operator import _Operator as OperatorProcess  # what kopf calls
+from splitter.render.errors import Fault
+from splitter.render.sandbox import Environment
 from splitter.settings import Settings
 from world.cluster import Cluster
+
+_COMPILED: dict[tuple[str, str], Template] = {}
+
+
+def compiling_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a text that one process has compiled be so for all: each test has several of them."""
+    compile_template = Environment.template
+
+    def template(environment: Environment, text: str, file: str, fault: Fault) -> Template:
+        if (text, file) not in _COMPILED:
+            _COMPILED[text, file] = compile_template(environment, text, file, fault)
+        return _COMPILED[text, file]
+
+    monkeypatch.setattr(Environment, "template", template)
 
 
 @asynccontextmanager

@@ -32,7 +32,7 @@ from world.kinds import Raw
 from world.kubectl import Kubectl, json_patched
 from world.objects import Event
 from world.pods import is_ready
-from world.process import splitting
+from world.process import compiling_once, splitting
 
 Answer = TypeVar("Answer")
 NAMESPACE, HOME = "shop-0", "splitter-system"  # of a test, and of splitter
@@ -235,6 +235,7 @@ class InMemory(Sandbox):
         self.run(self._running.__aenter__())
         self.run(self._timed(monkeypatch))
         monkeypatch.setattr(time, "sleep", self.elapse)
+        compiling_once(monkeypatch)
 
     async def _made(self, seed: int) -> Cluster:
         cluster = Cluster(seed, timing=Timing(start_s=0.2))
