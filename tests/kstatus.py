@@ -11,12 +11,17 @@ Raw = dict[str, Any]
 PAGE = ROOT / "docs/how-to/beside-other-tools.md"
 
 
-def advised() -> list[Raw]:
-    """Return the matchers of kapp's wait rule for Splits, as the page advises them."""
+def kapp_config() -> Raw:
+    """Return kapp's configuration, as the page advises it."""
     blocks = PAGE.read_text(encoding="utf-8").split("```yaml\n")[1:]
     documents = [one for block in blocks for one in yaml.safe_load_all(block.split("```")[0])]
     [config] = [one for one in documents if one["apiVersion"] == "kapp.k14s.io/v1alpha1"]
-    [rule] = config["waitRules"]
+    return dict(config)
+
+
+def advised() -> list[Raw]:
+    """Return the matchers of kapp's wait rule for Splits, as the page advises them."""
+    [rule] = kapp_config()["waitRules"]
     return list(rule["conditionMatchers"])
 
 
