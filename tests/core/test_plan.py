@@ -42,6 +42,7 @@ class TestUnseen:
         assert held.rebalance is not None
         assert held.rebalance.lost
         assert held.rebalance.decided == result.raises[0].replicas
+        assert held.notes == (*result.notes, held.verdict), "what is done is said beside what is not"
 
     def test_remembers_no_step_that_is_not_taken(self) -> None:
         """Cover stays where it is, and its next step down is not put off."""
@@ -54,7 +55,7 @@ class TestUnseen:
         result = planned(observed)
         assert [one.replicas < one.was for one in result.actions if isinstance(one, Scale)] == [True]
         held = unseen(result, observed, "pods")
-        assert held.actions == ()
+        assert (held.actions, held.notes) == ((), (held.verdict,))
         assert held.rebalance is not None
         assert held.rebalance.last_step is None
         assert held.rebalance.decided is None  # below what is there, it would look like a forgotten raise

@@ -250,7 +250,9 @@ class TestWhileTheControllerLags:
 
     def test_what_is_scaled_waits(self) -> None:
         """Another N is no emergency: it is answered, and explained, once the controller has seen it."""
-        assert planned(at_rest(source=source(12, observed=False))).actions == ()
+        result = planned(at_rest(source=source(12, observed=False)))
+        assert (result.actions, result.verdict.reason) == ((), Reason.WAITING_FOR_CONTROLLER)
+        assert (result.wanted_on_demand, result.wanted_spot) == (4, 8), "how the new N will be divided"
 
     def test_not_beside_pods_of_its_own(self) -> None:
         """While the source holds pods, or may take some back, nobody can count what there will be."""

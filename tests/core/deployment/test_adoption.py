@@ -90,6 +90,12 @@ class TestOnboarding:
         assert [type(one) for one in result.actions] == [Park]
         assert result.actions[0].name == "web-h0"  # type: ignore[union-attr]
 
+    def test_one_that_selects_more_than_its_own_pods_is_left(self) -> None:
+        """Whether its pods are let go is known by their hash alone."""
+        result = planned(observation(labelled(), [replace(home(running(3, 2)), hashes=())]))
+        assert (result.state, result.actions) == (State.HELD, ())
+        assert (result.verdict.reason, result.verdict.warning) == (Reason.SELECTOR_NOT_RELEASABLE, True)
+
     def test_the_template_is_kept(self) -> None:
         """For the way back, and for `rollout undo`."""
         result = planned(observation(labelled(), [home(running(3, 2))]))
