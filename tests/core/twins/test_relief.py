@@ -6,18 +6,37 @@ from datetime import timedelta
 import pytest
 
 from builders import NOW, rendered, source
-from core.twins.relief_moment import ASKED, BASE, DEFAULTS, MEASURED, SPOT, WANTED, N, begun, moment
-from splitter.core.actions import Scale
+from core.twins.relief_moment import ASKED, BASE, DEFAULTS, MEASURED, SPOT, WANTED, WHY, N, begun, moment
+from splitter.core.actions import HolderKind, Scale, SetDeletionCost
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
 from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.plan import Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import ReliefStatus
+from splitter.core.twins.write_order import OUR_COST
 
 OFF_SPOT = "od-1 is on-demand, and spot has had room for 600 s"
 TO_SPOT = HotNodes(known=True, leaves=LeavingReplica("uid-web-spot-0", OFF_SPOT, aim=Aim.SPOT, stand="so"))
 NO_HINT = "no hint: pods is forbidden"
+
+
+class TestAMoveThatGoesWell:
+    """The new replica is ready on another node."""
+
+    def test_ends_with_the_replica_that_it_is_for(self) -> None:
+        """It is marked as the one to go, also if it is not the first of its twin, which is lowered then."""
+        second = LeavingReplica("uid-web-spot-1", WHY, stand="so")
+        one = begun(hot=replace(WANTED, leaves=second))
+        assert one.planned().actions == (
+            SetDeletionCost("web-spot-1", second.pod_uid, OUR_COST, remember=""),
+        )
+        spot = one.pods[Pool.SPOT]
+        spot[1] = replace(spot[1], deletion_cost=OUR_COST, cost_before="")
+        lowered = one.planned()
+        assert lowered.actions == (Scale(HolderKind.DEPLOYMENT, "web-spot", SPOT + 1, SPOT, "rv-web-spot"),)
+        assert lowered.verdict.reason is Reason.RELIEVED
+        assert "9 -> 8 (-1): web-spot-1 goes" in lowered.verdict.message
 
 
 class TestWhereItWasInVain:
