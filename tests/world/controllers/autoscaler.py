@@ -137,8 +137,8 @@ class Autoscalers(Controller):
         wanted = max(count, min([asked, *up]))
         wanted = min(wanted, max([asked, *down]))
         began = count - sum(added for at_s, added in self._added.get(key, ()) if at_s > now_s - _PERIOD_S)
-        most = min(spec["maxReplicas"], max(began + _UP, began * 2, count))
-        return int(max(spec["minReplicas"], min(wanted, most) if wanted > count else wanted))
+        most = min(int(spec["maxReplicas"]), max(began + _UP, began * 2, count))
+        return max(int(spec["minReplicas"]), min(wanted, most) if wanted > count else wanted)
 
     def _within(self, key: Key, now_s: float, window_s: float) -> list[int]:
         return [count for at_s, count in self._advice[key] if at_s > now_s - window_s]
@@ -208,7 +208,7 @@ def _is_unready(pod: Raw, sample: Raw, now: datetime) -> bool:
     started, since = clock.instant(pod["status"]["startTime"]), clock.instant(ready["lastTransitionTime"])
     is_false = ready["status"] == "False"
     if started + timedelta(seconds=_STARTS_S) > now:
-        return bool(is_false or sample["at"] < since + timedelta(seconds=sample["window_s"]))
+        return is_false or bool(sample["at"] < since + timedelta(seconds=sample["window_s"]))
     return is_false and started + timedelta(seconds=_FIRST_READY_S) > since
 
 
