@@ -3,11 +3,14 @@
 import pytest
 
 from lab.fixtures.shop import Shop
+from lab.sandbox import Instant
 from lab.sandbox.fleet import Fleet
 from lab.sandbox.machines import Notice
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 4, 2
+# A replica is asked for, bound and ready.
+STARTS_S = 10
 
 
 @pytest.fixture
@@ -111,3 +114,17 @@ def test_a_lost_kubelet_is_covered(shop: Shop, fleet: Fleet, busy: str) -> None:
         fleet.reconnect(busy)
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
+
+
+@pytest.mark.parametrize(("base", "waits_s"), [("0", 180), ("1", 0)])
+def test_an_outage_that_began_at_0_is_a_shortage(shop: Shop, fleet: Fleet, base: str, waits_s: int) -> None:
+    """Nothing was lost, so KEDA's first replica waits for spot as long as the grace; a base of 1 does not."""
+    shop.deploy(replicas=0, surge=SURGE, annotations={"splitter.io/on-demand-base": base})
+    shop.label()
+    shop.annotate(grace="180s")
+    shop.wait_steady()
+    fleet.kill(fleet.names("spot"))
+    began = Instant.now().monotonic_s
+    shop.scale(1)
+    shop.until(lambda: shop.shape().on_demand == 1, "the first replica to serve", 2 * 180)
+    assert waits_s <= Instant.now().monotonic_s - began <= waits_s + STARTS_S
