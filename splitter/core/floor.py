@@ -183,18 +183,18 @@ def _taken_twice(roll: _Roll, least: int, above: int, lost: int) -> int:
     Of what is available above its least, the controller takes older replicas. It reads that in statuses,
     which may still show what has gone a moment before: the `lost` of a scale-down (docs/adr/0090).
     """
-    new = [rs for rs in roll.replica_sets if rs.template_hash == roll.template_hash]
-    older = sum(rs.spec_replicas for rs in roll.replica_sets if rs.template_hash != roll.template_hash)
     ready = [(rs, sum(map(_is_ready, rs.pods))) for rs in roll.replica_sets]
-    serving = sum(count for rs, count in ready if rs in new)
+    new = [(rs, count) for rs, count in ready if rs.template_hash == roll.template_hash]
+    older = sum(rs.spec_replicas for rs in roll.replica_sets if rs.template_hash != roll.template_hash)
+    serving = sum(count for _, count in new)
     # It takes none before so many of the newest are available: `maxScaledDown` in `reconcileOldReplicaSets`.
-    spare = older + max(serving, sum(rs.available_replicas for rs in new)) - least
+    spare = older + max(serving, sum(rs.available_replicas for rs, _ in new)) - least
     if spare <= 0:
         return 0
     # A status on its way may show even what is ready above the spec.
     shown = sum(max(rs.available_replicas, count) - min(rs.spec_replicas, count) for rs, count in ready)
     # Of the newest it cuts those first that do not serve.
-    unready = sum(max(0, rs.spec_replicas - count) for rs, count in ready if rs in new)
+    unready = sum(max(0, rs.spec_replicas - count) for rs, count in new)
     return shown + min(lost, spare - 1 + max(0, min(serving, above - unready)))
 
 
