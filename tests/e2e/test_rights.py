@@ -13,6 +13,7 @@ from http import HTTPStatus
 import pytest
 
 from e2e.support.template_sets import TemplateSet
+from lab.checkout import MANIFESTS
 from lab.fixtures.controller import SHORT, Controller
 from lab.fixtures.database import Database
 from lab.fixtures.gateway import Gateway, Request
@@ -38,6 +39,10 @@ ELSEWHERE = {
     Right("", "events.k8s.io", "events", "patch"): AGAIN,
     Right("splitter-system", "events.k8s.io", "events", "patch"): AGAIN,
 }
+
+# Given by a file of its own: what Karmada reads of a source needs it, and nothing else does.
+SOURCE_STATUS = MANIFESTS / "source-status.yaml"
+UNSAID = "without the condition splitter.io/Available"
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/v[^/]+"
@@ -66,6 +71,7 @@ class Seen:
 
     shop: Shop
     gateway: Gateway
+    controller: Controller
 
     @property
     def used(self) -> set[Right]:
@@ -85,12 +91,12 @@ def seen(
     controller.stop()
     with Gateway(account) as gateway:
         sandbox.kubectl("delete", "lease", "splitter", "-n", "splitter-system", "--ignore-not-found")
-        settings = {**SHORT, "LEADER_ELECTION": "on"}
+        settings = {**SHORT, "LEADER_ELECTION": "on", "RESYNC_S": "10"}
         own = Controller(gateway.kubeconfig(home / "kubeconfig"), home, settings)
         try:
             own.start()
             for shop in open_shop(sandbox, own):
-                yield Seen(shop, gateway)
+                yield Seen(shop, gateway, own)
         finally:
             own.end()
             controller.start()
@@ -227,3 +233,39 @@ def test_each_right_is_used_and_no_other(seen: Seen, fleet: Fleet) -> None:
     assert not {right for right, covering in used.items() if not covering}
     assert given - set().union(*used.values()) <= set(ELSEWHERE)
     assert set(ELSEWHERE) <= given
+
+
+def available(shop: Shop) -> str | None:
+    """Return the status of the source's condition; None without one."""
+    source = shop.sandbox.api.get(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web")
+    conditions = source.get("status", {}).get("conditions") or []
+    return next((one["status"] for one in conditions if one["type"] == "splitter.io/Available"), None)
+
+
+def test_a_right_on_request(seen: Seen, fleet: Fleet) -> None:
+    """Without it Karmada's workload is divided, and the log says so once; with it there is a condition."""
+    shop, optional = seen.shop, Right("", "apps", "deployments/status", "patch")
+    assert optional in {right for rule in rules("source-status.yaml") for right in rule.rights}
+    assert fleet.names("spot")
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+    shop.kubectl("label", "deployment", "web", "karmada.io/managed=true")
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+
+    def refused() -> list[Request]:
+        return [one for one in seen.gateway.requests if one.status == HTTPStatus.FORBIDDEN]
+
+    shop.until(refused, "the refusal")
+    rights = {right for one in refused() for right in rights_of(one)}
+    assert {right._replace(namespace="") for right in rights} == {optional}
+    assert seen.controller.said().count(UNSAID) == 1
+    assert available(shop) is None
+    shop.sandbox.kubectl("apply", "-f", str(SOURCE_STATUS))
+    try:
+        shop.until(lambda: available(shop) == "True", "the condition")
+        shop.unlabel()
+        shop.wait_given_back()
+        assert available(shop) is None
+    finally:
+        shop.sandbox.kubectl("delete", "-f", str(SOURCE_STATUS))
+    assert seen.controller.said().count(UNSAID) == 1

@@ -153,6 +153,12 @@ class TestMisplaced:
         seen = replace(observed(*self.returned, blocked="cluster-autoscaler backs off"), **fields)  # type: ignore[arg-type]
         assert place(seen, MAJORITY, RebalanceState()).reservation == Reservation(Pool.SPOT, 4)
 
+    def test_a_deadline_that_comes_near_ends_the_patience(self) -> None:
+        """Ten minutes before it the member moves in a hurry, and no event tells that they have begun."""
+        far = five(member(4, SPOT, NodeStatus.DOOMED, deadline=ago(-700)))
+        placed = place(observed(*far, in_force=(0, 1, 2, 4)), MAJORITY, RebalanceState())
+        assert (placed.verdict.reason, placed.requeue_after_s) == (Reason.WAITING_FOR_ROOM, 100)
+
     def test_spot_that_rests_keeps_the_room_that_is_held(self) -> None:
         """No machine is bought for one more placeholder; the one that stands may prove that spot lasts."""
         rests = RebalanceState(barren=10, barren_since=ago(4 * 3600), last_loss=ago(3600))
