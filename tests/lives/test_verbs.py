@@ -122,7 +122,7 @@ class TestNeighbours:
         for verb in ("status", "explain"):
             text = " ".join(reported(admin.splitter(verb, *where)).split())
             assert "kapp writes this workload whole, which takes splitter's pause away" in text
-            assert "docs/runbooks/SplitConflict.md" in text
+            assert "docs/how-to/beside-other-tools.md" in text
         json.loads(reported(admin.splitter("status", *where, "-o", "json")))
 
 

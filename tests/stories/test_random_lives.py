@@ -73,7 +73,7 @@ def test_a_life_sees_a_write_below_the_floor() -> None:
 
 def test_a_life_sees_an_eviction_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget that keeps nothing is no guard."""
-    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, "", None))
+    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, ""))
     life = Life(3)
     life.label(**POLICY)
     life.scale(8)
@@ -88,6 +88,6 @@ def test_a_life_sees_an_eviction_too_many(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_life_sees_a_budget_that_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """At rest it is held against N."""
-    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, "", None))
+    monkeypatch.setattr(guard, "_min_available", lambda *_: (0, ""))
     with pytest.raises(BrokenPromiseError, match="web-guard keeps 0, not"):
         live(0, 10)

@@ -25,6 +25,8 @@ from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState, Restart
 
 HOUR_S = 3600.0
+# The Split remembers ends in whole seconds, so an end counts for a second longer than an hour.
+_COUNTS_S = HOUR_S + 1.0
 # An eviction that a PodDisruptionBudget refused is asked again after this.
 ASK_AGAIN_S = 10.0
 
@@ -147,7 +149,7 @@ def last_end(state: RebalanceState, ordinal: int) -> datetime | None:
 
 def within_the_hour(state: RebalanceState, now: datetime) -> RebalanceState:
     """Forget the ends that count no more."""
-    since = now - timedelta(seconds=HOUR_S)
+    since = now - timedelta(seconds=_COUNTS_S)
     return replace(state, restarts=tuple(one for one in state.restarts if one.at > since))
 
 
@@ -233,7 +235,7 @@ def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning
 
 
 def _until_fewer(waits: Waits, times: Sequence[datetime], most: int) -> float:
-    return waits.left_s(times[-most], HOUR_S) if len(times) >= most else 0.0
+    return waits.left_s(times[-most], _COUNTS_S) if len(times) >= most else 0.0
 
 
 def _failed_before(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
