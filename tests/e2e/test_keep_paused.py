@@ -65,6 +65,11 @@ def verify_at_rest(shop: Shop) -> None:
     assert not [reason for reason in WRONG if shop.events(reason)]
 
 
+def releases(shop: Shop) -> list[str | None]:
+    """Return what the pods say of their release."""
+    return [pod["metadata"].get("annotations", {}).get("release") for pod in shop.pods()]
+
+
 class TestWrites:
     def test_of_the_whole(self, kept: Shop) -> None:
         """Six writers, twice each: paused and marked as before, and no replica more or less."""
@@ -104,9 +109,11 @@ class TestWrites:
         with pytest.raises(ApiError, match=r'conflict with "splitter".*\.spec\.paused') as refusal:
             apply(unpaused(labelled()))
         assert refusal.value.status == HTTPStatus.CONFLICT
+        release = labelled()
+        release["spec"]["template"]["metadata"]["annotations"] = {"release": "2"}
         with rolled_once(kept):
-            apply(labelled(image="web:2"))
-            kept.until(lambda: kept.images() == {"web:2": REPLICAS}, "web:2 everywhere")
+            apply(release)
+            kept.until(lambda: releases(kept) == ["2"] * REPLICAS, "the release everywhere")
 
     def test_of_a_count(self, kept: Shop) -> None:
         """`kubectl scale` and an autoscaler write a subresource, which the policy does not look at."""
