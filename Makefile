@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-UNIT   := not e2e and not bench and not karpenter and not karmada and not campaign
+UNIT   := not e2e and not bench and not karpenter and not karmada and not beside and not campaign
 # A test that hangs says where, and fails; the others go on. One that cannot even be interrupted ends its process, and
 # with it the run: a process in its place would be given the work that is done, and wait for ever (pytest-xdist 3.8).
 ENDING := --timeout 600 --timeout-method signal --max-worker-restart 0 \
@@ -187,6 +187,10 @@ test-karpenter: $(READY) ## End-to-end tests with Karpenter, the descheduler and
 .PHONY: test-karmada
 test-karmada: $(READY) ## End-to-end tests with a real Karmada, two members (KARMADA_ASSETS=FOLDER of its programs; skipped without)
 	$(BIN)/pytest -m karmada -rs $(PYTEST)
+
+.PHONY: test-neighbours
+test-neighbours: $(READY) ## End-to-end tests with KEDA and the VerticalPodAutoscaler (builds them first; not run yet)
+	$(BIN)/pytest -m beside $(PYTEST)
 
 .PHONY: bench
 bench: $(READY) ## Measure reaction time, CPU and memory on the sandbox

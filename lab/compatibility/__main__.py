@@ -33,7 +33,7 @@ E2E = (
     "tests/e2e/test_rights.py",
 )
 UNIT = ("tests/core", "tests/kube", "tests/reconciler", "tests/settings", "tests/test_start.py")
-_UNIT_MARKERS = "not e2e and not bench and not karpenter and not karmada and not campaign"
+_UNIT_MARKERS = "not e2e and not bench and not karpenter and not karmada and not beside and not campaign"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

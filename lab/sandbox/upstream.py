@@ -85,7 +85,38 @@ METRICS_SERVER = Project(
     "0.8.0",
     {"metrics-server": "cmd/metrics-server"},
 )
-ALL = (KARPENTER, DESCHEDULER, METRICS_SERVER)
+KEDA = Project(
+    "KEDA",
+    "keda",
+    "github.com/kedacore/keda/v2",
+    "2.20.2",
+    {"keda": "cmd/operator", "keda-adapter": "cmd/adapter"},
+    tuple(
+        f"config/crd/bases/{name}.yaml"
+        for name in (
+            "eventing.keda.sh_cloudeventsources",
+            "eventing.keda.sh_clustercloudeventsources",
+            "keda.sh_clustertriggerauthentications",
+            "keda.sh_scaledjobs",
+            "keda.sh_scaledobjects",
+            "keda.sh_triggerauthentications",
+        )
+    ),
+    minutes=20,
+)
+VPA = Project(
+    "VerticalPodAutoscaler",
+    "vpa",
+    "k8s.io/autoscaler/vertical-pod-autoscaler",
+    "1.8.1",
+    {
+        "recommender": "pkg/recommender",
+        "updater": "pkg/updater",
+        "admission-controller": "pkg/admission-controller",
+    },
+    ("deploy/vpa-v1-crd-gen.yaml", "deploy/vpa-rbac.yaml"),
+)
+ALL = (KARPENTER, DESCHEDULER, METRICS_SERVER, KEDA, VPA)
 
 
 def built(

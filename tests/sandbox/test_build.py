@@ -83,10 +83,10 @@ class TestTheCache:
     def test_a_project_is_kept_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """It has a directory of its own, and its kinds lie beside its programs."""
         monkeypatch.setenv("PATH", "/nonexistent")
-        home = tmp_path / "splitter" / "sandbox" / upstream.KARPENTER.key
+        home = tmp_path / "splitter" / "sandbox" / upstream.KEDA.key
         home.mkdir(parents=True)
-        result = built(upstream.KARPENTER, unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
-        assert result.program == home / "karpenter"
+        result = built(upstream.KEDA, unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
+        assert result.programs == {"keda": home / "keda", "keda-adapter": home / "keda-adapter"}
         assert {kind.parent for kind in result.kinds} == {home}
 
     def test_a_module_that_is_not_to_be_had_is_named(
@@ -96,13 +96,13 @@ class TestTheCache:
         go = tmp_path / "bin" / "go"
         go.parent.mkdir()
         go.write_text(
-            '#!/bin/sh\n[ "$1" = env ] && { echo go1.26.9; exit; }\n'
+            '#!/bin/sh\n[ "$1" = env ] && { echo go1.26.8; exit; }\n'
             'echo \'{"Error": "reading https://proxy.corp/x: 403 Forbidden"}\'; exit 1\n'
         )
         go.chmod(0o755)
         monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
-        with pytest.raises(SandboxError, match=r"Karpenter [\d.]+ cannot be built: its module") as caught:
-            built(upstream.KARPENTER, print, {"XDG_CACHE_HOME": str(tmp_path)})
+        with pytest.raises(SandboxError, match=r"KEDA [\d.]+ cannot be built: its module") as caught:
+            built(upstream.KEDA, print, {"XDG_CACHE_HOME": str(tmp_path)})
         assert "reading https://(host)/x: 403 Forbidden" in str(caught.value)
         assert [path.name for path in (tmp_path / "splitter" / "sandbox").iterdir()] == ["build.lock"]
 

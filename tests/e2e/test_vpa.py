@@ -1,0 +1,125 @@
+"""The VerticalPodAutoscaler, built from its own module: the pods of both twins are those of its target.
+
+`make test-neighbours PYTEST="-s tests/e2e/test_vpa.py"` also prints how many it evicted and was refused, and
+how many replicas were left: figures for a page. Not run yet.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.fixtures.metrics_api import MetricsApi
+from lab.fixtures.shop import POOL, JsonObject, Shop
+from lab.fixtures.vpa import VPAS, reported, vertical_autoscaler, vertical_autoscaling
+from lab.sandbox import Instant, Sandbox, upstream
+
+pytestmark = pytest.mark.beside
+
+REPLICAS, SURGE = 6, 2
+# What each pod uses, far above what it requests; and for how long the updater looks on, every two seconds.
+ASKED_M, USED_M = 100, 700
+LOOKS_S = 20
+BY_TURNS_S = 180.0
+
+
+@pytest.fixture(scope="module")
+def home(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield where the logs of the running VerticalPodAutoscaler lie; each pod of `web` uses the same."""
+    files, folder = upstream.built(upstream.VPA, print), tmp_path_factory.mktemp("vpa")
+    with MetricsApi(sandbox) as metrics, vertical_autoscaling(sandbox, files, folder):
+        metrics.uses("web", USED_M)
+        yield folder
+
+
+def split(shop: Shop, mode: str, on_demand: int, **policy: str) -> None:
+    """Have `web` split, under a VerticalPodAutoscaler that recommends."""
+    asked = {
+        "splitter.io/on-demand-base": str(on_demand),
+        **{f"splitter.io/{key}": policy[key] for key in policy},
+    }
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=asked)
+    shop.label()
+    shop.wait_split(on_demand=on_demand, spot=REPLICAS - on_demand)
+    shop.wait_steady()
+    shop.apply(vertical_autoscaler(mode))
+    shop.until(lambda: recommended_m(shop) >= USED_M, "a recommendation", BY_TURNS_S)
+
+
+def recommended_m(shop: Shop) -> int:
+    """Return the CPU that is recommended for the container, in thousandths of a core."""
+    raw = shop.sandbox.api.get(f"{VPAS.format(shop.namespace)}/web")
+    [container] = raw["status"]["recommendation"]["containerRecommendations"]
+    return cpu_m(container["target"]["cpu"])
+
+
+def cpu_m(text: str) -> int:
+    """Return an amount of CPU in thousandths of a core."""
+    return int(text.removesuffix("m")) if text.endswith("m") else int(text) * 1000
+
+
+def requested_m(pod: JsonObject) -> int:
+    """Return the CPU that a pod requests."""
+    return cpu_m(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+
+
+def raised(shop: Shop) -> dict[str, int]:
+    """Count the pods of each pool that request what is recommended."""
+    pods = [pod for pod in shop.pods() if requested_m(pod) > ASKED_M]
+    pools = [pod["metadata"]["labels"][POOL] for pod in pods]
+    return {pool: pools.count(pool) for pool in ("on-demand", "spot")}
+
+
+def test_it_evicts_from_both_twins_one_at_a_time(shop: Shop, home: Path) -> None:
+    """The updater takes pods of both pools for its target's, and splitter's budget lets one go at a time."""
+    split(shop, "Recreate", on_demand=2)
+    templates = [shop.deployment(twin)["metadata"]["generation"] for twin in ("web-on-demand", "web-spot")]
+    with shop.watch() as watched:
+        began = Instant.now()
+        shop.until(lambda: raised(shop) == {"on-demand": 2, "spot": 4}, "all pods to be raised", BY_TURNS_S)
+        shop.wait_split(on_demand=2, spot=4)
+        took_s = Instant.now().monotonic_s - began.monotonic_s
+        lowest = watched.lowest()
+    counted = reported(home / "updater.log")
+    sys.stdout.write(f"\n{counted} in {took_s:.0f} s, never fewer than {lowest} of {REPLICAS}\n")
+    assert lowest >= REPLICAS - 1
+    assert counted["evicted"] >= REPLICAS
+    after = [shop.deployment(twin)["metadata"]["generation"] for twin in ("web-on-demand", "web-spot")]
+    assert after == templates, "requests on pods are no drift of a twin"
+    assert "lastLoss" not in shop.status()["rebalance"]
+
+
+def test_the_only_replica_of_a_pool_is_left_alone(shop: Shop, home: Path) -> None:
+    """It counts replicas for each ReplicaSet, and evicts none if there are fewer than two."""
+    split(shop, "Recreate", on_demand=1)
+    shop.until(lambda: raised(shop)["spot"] == REPLICAS - 1, "all spot pods to be raised", BY_TURNS_S)
+    began = Instant.now().monotonic_s
+    shop.until(lambda: Instant.now().monotonic_s > began + LOOKS_S, "the updater to look again")
+    assert raised(shop) == {"on-demand": 0, "spot": REPLICAS - 1}
+    assert '"Too few replicas"' in (home / "updater.log").read_text()
+
+
+def test_where_all_have_to_stay_nothing_is_evicted(shop: Shop, home: Path) -> None:
+    """With `surge-first` every eviction is refused, look after look; a restart brings the requests."""
+    before = reported(home / "updater.log")["refused"]
+    split(shop, "Recreate", on_demand=2, evictions="surge-first")
+    with shop.watch() as watched:
+        shop.until(lambda: reported(home / "updater.log")["refused"] >= before + 4, "evictions to be refused")
+        assert raised(shop) == {"on-demand": 0, "spot": 0}
+        shop.annotate(restarted_at="2026-01-01T00:00:00Z")
+        shop.until(lambda: raised(shop) == {"on-demand": 2, "spot": 4}, "the restart to raise all")
+        shop.wait_split(on_demand=2, spot=4)
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+
+
+def test_initial_waits_for_new_pods(shop: Shop, home: Path) -> None:
+    """With `Initial` running pods keep their requests, and those that spot gets next have the new ones."""
+    split(shop, "Initial", on_demand=1)
+    assert home.exists()
+    uids = shop.pod_uids()
+    shop.scale(REPLICAS + 2)
+    shop.wait_split(on_demand=1, spot=REPLICAS + 1)
+    assert raised(shop) == {"on-demand": 0, "spot": 2}
+    assert uids < shop.pod_uids()
