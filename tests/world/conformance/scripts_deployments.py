@@ -311,7 +311,7 @@ def old_replicasets_are_deleted(scene: Scene) -> None:
 @script
 def available_after_min_ready_seconds(scene: Scene) -> None:
     """Pods count as available minReadySeconds after they became ready."""
-    scene.create(workload("Deployment", "web", 1, scene.template(), minReadySeconds=2))
+    scene.create(workload("Deployment", "web", 1, scene.template(), minReadySeconds=8))
     seen = scene.past
     scene.at_rest("Deployment", "web")
     statuses = [each.raw.get("status", {}) for each in seen("Deployment")]

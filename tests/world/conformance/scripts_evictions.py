@@ -179,7 +179,7 @@ def _sync_failed(scene: Scene) -> list[str]:
 @script
 def ending_pods_are_not_healthy(scene: Scene) -> None:
     """A pod that is being deleted is not healthy, and does not count as one that disturbs for ever."""
-    scene.replicaset(2, ends_after="8s")
+    scene.replicaset(2, ends_after="20s")
     scene.create(budget("guard", minAvailable=1))
     observed(scene, lambda status: status.get("currentHealthy") == 2)
     first, second = scene.ready()
