@@ -58,8 +58,9 @@ def clean_up(this: PlanInput) -> Plan:
         this.source.template_hash
     }
     parked = [rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.deleted is None]
-    go = [rs for rs in parked if rs.template_hash in taken or _is_a_twins(rs, this.source)]
-    back = [rs for rs in parked if rs not in go]
+    needless = {rs.uid for rs in parked if rs.template_hash in taken or _is_a_twins(rs, this.source)}
+    go = [rs for rs in parked if rs.uid in needless]
+    back = [rs for rs in parked if rs.uid not in needless]
     actions: list[do.Action] = [do.DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in go]
     actions += [_reattach_one(this.source, rs) for rs in back]
     if back:  # adopted first; what is left goes in the next reconcile
