@@ -113,9 +113,7 @@ def _verb(ask: _Ask) -> Callable[..., None]:
 
 
 def _run(ask: _Ask, workload: list[str] | None, cluster: Cluster, timeout_s: float | None = None) -> None:
-    if not (workload or cluster.selector or cluster.everywhere):
-        raise typer.BadParameter("name a workload, or choose several by -l or -A")
-    targets = [cluster.target(one) for one in workload or (None,)]
+    targets = cluster.targets(workload)
     try:
         code = asyncio.run(_all_asked(ask, targets, cluster, timeout_s))
     except KeyboardInterrupt:
@@ -137,12 +135,9 @@ async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster, timeout
     """Write each annotation and report it; with a time-out wait for all then; return the last failure."""
     code, asked = Exit.DONE, list[Target]()
     async with cluster.connected() as (client, settings):
-        if [target.name for target in targets] == [None]:
-            namespaces = targets[0].namespaces or settings.watch_namespaces
-            sources = await cluster.sources(client, namespaces)
-            targets = [Target(key.namespace, key.name, key.kind) for key in sources]
-            if not targets:
-                sys.stderr.write("no split workload was chosen: nothing is changed\n")
+        targets = await cluster.named(client, settings, targets)
+        if not targets:
+            sys.stderr.write("no split workload was chosen: nothing is changed\n")
         for target in targets:
             seen = await placement_answer(client, target.key) if ask.placed else PlacementAnswer()
             if seen.placed:

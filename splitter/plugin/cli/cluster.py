@@ -44,6 +44,19 @@ class Cluster:
             namespace = namespace_of(path, self.context or settings.context)
         return target_of(workload, namespace, everywhere=self.everywhere)
 
+    def targets(self, workloads: list[str] | None) -> list[Target]:
+        """Return what several workloads, or `-l` or `-A` alone, ask about. Raises typer.BadParameter."""
+        if not (workloads or self.selector or self.everywhere):
+            raise typer.BadParameter("name a workload, or choose several by -l or -A")
+        return [self.target(one) for one in workloads or (None,)]
+
+    async def named(self, client: Client, settings: Settings, targets: list[Target]) -> list[Target]:
+        """Return `targets` by name: one without a name is all split workloads there. Raises as `chosen`."""
+        if [target.name for target in targets] != [None]:
+            return targets
+        sources = await self.sources(client, targets[0].namespaces or settings.watch_namespaces)
+        return [Target(key.namespace, key.name, key.kind) for key in sources]
+
     def connected(self, *, at_once: bool = True) -> AbstractAsyncContextManager[tuple[Client, Settings]]:
         """Connect as kubectl would (`splitter.connection`)."""
         return connected(self.settings_file, self.kubeconfig, self.context, at_once=at_once)

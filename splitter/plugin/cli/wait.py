@@ -56,10 +56,7 @@ def wait(
     Exit code 0 when it is rolled out; 1 when the time is over, or a roll cannot go on before somebody acts;
     3 when a workload is not split.
     """
-    if not (workload or cluster.selector or cluster.everywhere):
-        raise typer.BadParameter("name a workload, or choose several by -l or -A")
-    timeout_s = seconds_of(timeout)
-    targets = [cluster.target(one) for one in workload or (None,)]
+    targets, timeout_s = cluster.targets(workload), seconds_of(timeout)
     try:
         code = asyncio.run(_wait(cluster, targets, until, timeout_s))
     except KeyboardInterrupt:
@@ -84,12 +81,9 @@ def interrupted() -> Exit:
 
 async def _wait(cluster: Cluster, targets: Sequence[Target], until: Until, timeout_s: float) -> Exit:
     async with cluster.connected() as (client, settings):
-        if [target.name for target in targets] == [None]:
-            namespaces = targets[0].namespaces or settings.watch_namespaces
-            sources = await cluster.sources(client, namespaces)
-            targets = [Target(key.namespace, key.name, key.kind) for key in sources]
-            if not targets:
-                sys.stderr.write("no split workload was chosen: there is nothing to wait for\n")
+        targets = await cluster.named(client, settings, list(targets))
+        if not targets:
+            sys.stderr.write("no split workload was chosen: there is nothing to wait for\n")
         return await wait_for(client, targets, until, timeout_s)
 
 
