@@ -332,6 +332,11 @@ def is_raise(action: Action) -> bool:
     return isinstance(action, Scale) and action.replicas > action.was
 
 
+def is_lowering(action: Action) -> bool:
+    """Whether it asks for fewer replicas somewhere."""
+    return isinstance(action, Scale) and action.replicas < action.was
+
+
 def must_not_wait(action: Action) -> bool:
     """Whether it is tried although an earlier write of its batch was refused: raises, owners for pods."""
     return is_raise(action) or isinstance(action, AdoptPods)

@@ -12,7 +12,7 @@ from splitter.core.actions import HideAvailable
 from splitter.core.desired.compare import is_withdrawn
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, CONDITION_AVAILABLE
-from splitter.core.model import NodeStatus, PodView, TwinView
+from splitter.core.model import PodView, TwinView
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import State
 from splitter.core.split_status import Condition
@@ -20,7 +20,6 @@ from splitter.core.split_status import Condition
 _AS_EXPECTED = "AsExpected"
 _OVER = frozenset({Step.NOTHING, Step.CLEAN_UP, Step.RELEASE})
 _NOT_SPLIT = frozenset({State.REFUSED, State.GIVING_BACK, State.CONFLICT})
-_UP = frozenset({NodeStatus.SOUND, NodeStatus.DOOMED, NodeStatus.UNSEEN})
 
 
 def counted(this: PlanInput, plan: Plan) -> Plan:
@@ -97,7 +96,7 @@ def _condition(this: PlanInput, plan: Plan) -> Condition:
     new = len(_counting(_updated(this)))
     updated = max(0, min(new, n - (len(pods) - new)))
     ready = min(n, sum(pod.available for pod in pods))
-    available = min(n, sum(pod.ready_since is not None and pod.node_status in _UP for pod in pods))
+    available = min(n, sum(pod.serves for pod in pods))
     # If the twins cannot be rendered, it is unknown whether they are what the source asks for.
     generation = this.source.generation if isinstance(this.rendered, Mapping) else 0
     counts = f"replicas={n} updated={updated} ready={ready} available={available} generation={generation}"

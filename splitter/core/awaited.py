@@ -94,7 +94,7 @@ def awaited(twins: Sequence[TwinView], asked: int, at: Moment) -> Awaited:
             continue
         is_newer = pod.created is not None and pod.created >= at.sign.replace(microsecond=0)
         made_since += is_newer
-        if pod.ready_since is not None:
+        if pod.ready:
             serving, before = serving + 1, before + (not is_newer)
             continue
         limit_s = patience_s(pod, at.grace_s, at.starts)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from splitter.core.clock import Waits
-from splitter.core.model import NodeStatus, PodView, Trouble, TwinView
+from splitter.core.model import NodeStatus, PodView, ReplicaState, Trouble, TwinView
 from splitter.core.nodes.facts import Health, NodeState
 from splitter.core.nodes.fit import NodeTerm, PodRequest, asks_for, may_run_on, repels
 from splitter.core.nodes.spot_supply import lasts
@@ -225,19 +225,10 @@ def trouble_of(pod: PodView, excluded: Trouble | None, waits: Waits, limit_s: fl
         if since is not None and waits.past(since, limit_s):
             return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
     if pod.node_status is NodeStatus.UNBOUND:
-        waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
+        waits_since = pod.unschedulable_since or (pod.created if pod.state is ReplicaState.HINDERED else None)
         if waits.past(waits_since, limit_s):
             return pod.trouble or excluded
     return None
-
-
-# What neither another node nor the other pool would cure.
-_INCURABLE = frozenset({Reason.VOLUME_UNAVAILABLE, Reason.SCHEDULING_GATED})
-
-
-def is_hindered(pod: PodView) -> bool:
-    """Whether a pod waits for something of its own, that no node anywhere would give it (R9)."""
-    return pod.counts and pod.node is None and pod.trouble is not None and pod.trouble.reason in _INCURABLE
 
 
 def is_cut_off(pod: PodView, waits: Waits, grace_s: float) -> bool:
@@ -266,12 +257,14 @@ def why_unready(pod: PodView, waits: Waits, grace_s: float) -> str:
 
 def without_a_node(pods: Iterable[PodView], waits: Waits, grace_s: float) -> int:
     """Count the pods that no node has had room for within the grace, and that another node would help."""
-    return sum(pod.is_stuck(waits, grace_s) and not is_hindered(pod) for pod in pods)
+    return sum(pod.state is not ReplicaState.HINDERED and pod.is_stuck(waits, grace_s) for pod in pods)
 
 
 def hindered(twin: TwinView) -> int:
     """Count a twin's replicas that moving would not help: refused, or waiting for something of their own."""
-    return sum(rs.refused for rs in twin.replica_sets) + sum(map(is_hindered, twin.pods))
+    return sum(rs.refused for rs in twin.replica_sets) + sum(
+        pod.state is ReplicaState.HINDERED for pod in twin.pods
+    )
 
 
 def over_quota(twin: TwinView) -> int:
@@ -285,5 +278,5 @@ def unplaceable(twin: TwinView) -> Trouble | None:
     if twin.excluded is not None:
         return twin.excluded
     waiting = [pod for pod in twin.pods if pod.counts and pod.unschedulable_since is not None]
-    troubles = [pod.trouble for pod in waiting if not is_hindered(pod)]
+    troubles = [pod.trouble for pod in waiting if pod.state is not ReplicaState.HINDERED]
     return next((one for one in troubles if one is not None), None)

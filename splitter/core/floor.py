@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from splitter.core.model import NodeStatus, PodView, ReplicaSetView, SourceView, TwinView
+from splitter.core.model import PodView, ReplicaSetView, SourceView, TwinView
 
 Among = Callable[[PodView], bool]  # which pods are counted
 
@@ -26,7 +26,7 @@ def is_available(pod: PodView) -> bool:
 
 def serves(pod: PodView) -> bool:
     """Whether clients would miss a pod: it is ready, on a doomed node or not."""
-    return _is_ready(pod) and pod.node_status is not NodeStatus.LOST
+    return pod.serves
 
 
 def most_lost(one: TwinView | ReplicaSetView, replicas: int) -> int:
@@ -67,14 +67,14 @@ def _kept_members(
     """
     counted = staying_pods(_admitted(one.pods, admitted), replicas, one.first_ordinal)
     staying = staying_pods(one.pods, replicas, one.first_ordinal) if rolled else ()
-    rivals = sum(_is_ready(pod) and not among(pod) for pod in staying)
+    rivals = sum(pod.ready and not among(pod) for pod in staying)
     kept = sum(map(among, counted))
     return max(0, min(kept, replicas - rolled - rivals) if rolled else kept)
 
 
 def _kept(rs: ReplicaSetView, replicas: int, among: Among, admitted: int | None) -> int:
     """Count as above; with a status, only what that admits."""
-    ready = [pod for pod in rs.pods if _is_ready(pod)]
+    ready = [pod for pod in rs.pods if pod.ready]
     lowest = min((_deletion_cost(pod) for pod in ready if among(pod)), default=0)
     rivals = sum(not among(pod) and _deletion_cost(pod) >= lowest for pod in ready)
     # A controller that has not seen them ready takes them for as good as those that are not.
@@ -168,8 +168,8 @@ def _kept_in_roll(roll: _Roll, replicas: int, among: Among) -> int:
     if above < 0:  # a lowering cuts the old ones all the same, in proportion, and raises the new ones
         above = max(0, roll.spec_replicas - replicas)
     # At worst it takes them where the fewest are free to go.
-    free = min((rs.spec_replicas - sum(map(_is_ready, rs.pods)) for rs in held), default=0)
-    others = sum(_is_ready(pod) and not among(pod) for rs in roll.replica_sets for pod in rs.pods)
+    free = min((rs.spec_replicas - sum(pod.ready for pod in rs.pods) for rs in held), default=0)
+    others = sum(pod.ready and not among(pod) for rs in roll.replica_sets for pod in rs.pods)
     lost = max(0, above - max(0, free))
     least = replicas - roll.max_unavailable
     newest = sum(counts[rs.uid] for rs in held if rs.template_hash == roll.template_hash)
@@ -183,7 +183,7 @@ def _taken_twice(roll: _Roll, least: int, above: int, lost: int) -> int:
     Of what is available above its least, the controller takes older replicas. It reads that in statuses,
     which may still show what has gone a moment before: the `lost` of a scale-down (docs/adr/0090).
     """
-    ready = [(rs, sum(map(_is_ready, rs.pods))) for rs in roll.replica_sets]
+    ready = [(rs, sum(pod.ready for pod in rs.pods)) for rs in roll.replica_sets]
     new = [(rs, count) for rs, count in ready if rs.template_hash == roll.template_hash]
     older = sum(rs.spec_replicas for rs in roll.replica_sets if rs.template_hash != roll.template_hash)
     serving = sum(count for _, count in new)
@@ -219,7 +219,3 @@ def staying_pods(pods: Sequence[PodView], spec: int, first_ordinal: int | None) 
         return pods
     last = first_ordinal + spec
     return [pod for pod in pods if pod.ordinal is not None and first_ordinal <= pod.ordinal < last]
-
-
-def _is_ready(pod: PodView) -> bool:
-    return pod.counts and pod.ready_since is not None

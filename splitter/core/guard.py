@@ -22,12 +22,12 @@ from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import guard_name
 from splitter.core.limits import MAX_BUDGETS
 from splitter.core.model import (
-    NodeStatus,
     Note,
     Observation,
     PodView,
     Pool,
     ReplicaSetView,
+    ReplicaState,
     seconds_between,
 )
 from splitter.core.plan import Plan, PlanInput
@@ -119,9 +119,7 @@ def _counted_anew(this: PlanInput, plan: Plan, theirs: BudgetView, *, yields: bo
     """
     if plan.step is not Step.RUN or theirs.refuses_since is None:
         return plan
-    ready = [
-        pod for rs in _taken(this, theirs) for pod in rs.pods if pod.counts and pod.ready_since is not None
-    ]
+    ready = [pod for rs in _taken(this, theirs) for pod in rs.pods if pod.ready]
     if len(ready) <= theirs.healthy:
         return plan
     refused_s = max(0.0, seconds_between(theirs.refuses_since, this.observed.now))
@@ -235,10 +233,10 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
     if still:  # G7: nothing is replaced, so nothing is worth waiting for
         return min(at_rest, max(0, replicas - 1)), ""
     pods = _selected(observed)
-    going = [pod for pod in pods if pod.node_status is NodeStatus.DOOMED]
+    going = [pod for pod in pods if pod.state is ReplicaState.DOOMED]
     if going:  # G3
         others = _others(this, plan, counts)
-        serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
+        serving = [pod for pod in going if pod.ready]  # others are let go in any case
         keeps = _raised(this, others, replicas, going)
         start_s = cover_s(this.in_force.starts)
         stops = [
@@ -246,7 +244,7 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
         ]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(not waits.until_s(stop) for stop in stops)
-        ready = sum(pod.ready_since is not None for pod in pods)  # as the budget counts: the doomed too
+        ready = sum(pod.ready for pod in pods)  # as the budget counts: the doomed too
         keeps = min(keeps, max(0, ready - late)) if late else keeps
         return keeps, others.sentence if serving else ""
     is_raised = ours is not None and ours.min_available is not None and ours.min_available > at_rest
@@ -286,7 +284,7 @@ def _raised(this: PlanInput, others: Awaited, replicas: int, going: Sequence[Pod
     """
     if any(rs.refused for twin in this.observed.twins for rs in twin.replica_sets):
         return max(0, replicas - 1)  # a full quota: one goes, and its place is free
-    doomed = sum(pod.ready_since is not None for pod in going)
+    doomed = sum(pod.ready for pod in going)
     ill = others.explained(replicas, len(going), doomed)
     keeps = max(0, replicas - ill)
     if others.is_all and others.expected < replicas and not (ill and others.ill_since):

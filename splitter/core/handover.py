@@ -1,10 +1,8 @@
-"""Chooses the step of a Deployment, and counts how far holders may grow and shrink.
+"""Names the steps of the state machine, and counts how far holders may grow and shrink.
 
-`next_step` is the table of docs/design/handover.md (H20 to H38), row for row: tried top
-down, the first that matches acts. Every row is level-triggered and idempotent, so a crash between
-any two writes is harmless. `make` grows the holders that want more within the room, `break_` shrinks
-those that want less down to the floor; the planner calls `break_` only when nothing was made.
-Nothing here knows what an API object looks like.
+Tables choose the step (`deployment.table`, `statefulset.table`, `placement.table`). `make` grows
+holders that want more within the headroom, `break_` shrinks those that want less down to the floor; steps
+call `break_` only when nothing was made. Nothing here knows what an API object looks like.
 """
 
 from bisect import bisect_left
@@ -67,115 +65,6 @@ class Step(StrEnum):
     RELEASE = "release"
     PLACE = "place"  # in placement mode: ordinals in force, members where they are wanted
     UNPLACE = "unplace"
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What the table looks at; one Observation gives exactly one of these."""
-
-    label: bool
-    conflict: bool
-    split: bool  # a Split that takes over
-    report: bool  # a Split that only reports a refusal
-    mark: Ownership
-    paused: bool
-    paused_by_us: bool
-    observed: bool
-    attached: bool
-    returning: bool
-    parked: bool
-    twins: bool
-    ours_at_zero: bool  # twins and parked ReplicaSets hold no replica
-    twins_wait: bool = False  # there are none, or each is paused and has no replica yet
-    twins_hold: bool = False  # one of them has replicas
-    unsettled: bool = False  # one is paused, or is not there though pods wait for it
-    rolling: bool = False  # more than one attached ReplicaSet has replicas
-    leaving: bool = False  # a ReplicaSet is going, and leaves its pods
-    hanging: bool = False  # and has been for too long, or a loss does not let it wait
-    orphans: bool = False  # pods that we have labelled have no owner
-    parked_active: bool = (
-        False  # a parked ReplicaSet has replicas: of an earlier version, or made by a foreign unpause
-    )
-    copied: bool = False  # the Deployment controller has copied our mark onto an attached ReplicaSet
-    adrift: bool = False  # the Split or a parked ReplicaSet would not go with the source
-
-    @property
-    def holds(self) -> bool:
-        """Whether anything of ours is on the workload itself."""
-        return self.parked or self.returning or self.twins or self.let_go or self.mark is not Ownership.NONE
-
-    @property
-    def let_go(self) -> bool:
-        """Whether orphans are pods that we have let go: any client may make one with our labels."""
-        marked = self.mark is not Ownership.NONE or self.split or self.paused_by_us
-        return self.orphans and (marked or self.parked or self.returning or self.twins)
-
-    @property
-    def is_undone(self) -> bool:
-        """Whether a take-over is taken back though the label is there: its Split no longer takes over."""
-        return self.label and self.report and self.mark is Ownership.OURS
-
-
-def next_step(c: Columns) -> Step:
-    """Return the first row of the table that matches.
-
-    Source: H20 to H38; the comments name the row.
-    """
-    if c.is_undone:
-        return _step_without_label(c)  # H29
-    if c.label and not c.conflict:
-        return _step_with_label(c)
-    if c.label and not c.holds:
-        # H30: given back in Conflict; the Split says so until the label goes
-        return Step.CLEAN_UP if c.copied else Step.NOTHING
-    return _step_without_label(c)
-
-
-def _step_with_label(c: Columns) -> Step:
-    # Anybody may make a pod with our labels: alone it is none that we have let go.
-    let_go = c.orphans and (c.mark is not Ownership.NONE or c.split or c.paused)
-    ours = c.parked or c.returning or c.twins or let_go
-    if c.mark is Ownership.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
-        return Step.CONSIDER  # H21
-    if c.mark is Ownership.OURS and not c.split and not ours and not c.paused:
-        return Step.CONSIDER  # H21: `rollout undo` brings a mark back that the source's ReplicaSet had kept
-    if c.mark is not Ownership.OURS:
-        return Step.ADOPT  # H22
-    if not c.split:
-        return Step.CREATE_SPLIT  # H23
-    if c.adrift:
-        return Step.CLAIM  # H23: deleted with --cascade=orphan, and created anew
-    if not c.paused:
-        return Step.WAIT_ROLLOUT if c.twins_wait and c.rolling else Step.PAUSE  # H24
-    if not c.observed or c.returning or (c.leaving and not c.hanging):
-        return Step.WAIT_CONTROLLER  # H25
-    if c.leaving:
-        return Step.CUT_OFF  # H25
-    if c.attached:
-        return Step.ADOPT_PODS if c.twins_wait else Step.PARK  # H26
-    return Step.SETTLE if c.unsettled else Step.RUN  # H27, H28
-
-
-def _step_without_label(c: Columns) -> Step:
-    if not c.holds and (c.conflict or not c.split):
-        # H30. Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's.
-        # Or a copy of our mark, whose Split somebody has deleted.
-        return Step.CLEAN_UP if c.split or c.report or c.copied else Step.NOTHING
-    if c.returning or (c.leaving and not c.hanging):
-        return Step.WAIT_CONTROLLER  # H31: another attached here would make two
-    if c.leaving:
-        return Step.CUT_OFF  # H31
-    if c.let_go:
-        return Step.OFFBOARD if c.twins_hold else Step.BRING_HOME  # H32
-    if c.attached:
-        if c.paused:
-            return Step.UNPAUSE  # H33
-        return Step.CLEAN_UP if c.ours_at_zero else Step.SHRINK_OURS  # H35, H34
-    if not c.paused:
-        return Step.WAIT_CONTROLLER  # H36
-    if c.twins:
-        return Step.OFFBOARD  # H37
-    return Step.REATTACH if c.parked_active else Step.UNPAUSE  # H38
 
 
 def holds_replicas(rs: ReplicaSetView) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum, unique
+from enum import Enum, StrEnum, auto, unique
 
 from splitter.core.clock import ANOTHER_MOMENT, Waits, waits_of
 from splitter.core.evictions import BudgetView
@@ -84,6 +84,43 @@ class NodeStatus(StrEnum):
     UNSEEN = "unseen"  # bound to a node we have not seen yet: neither lost nor doomed
 
 
+@unique
+class ReplicaState(Enum):
+    """What a replica is to its workload: decided once, from its life, its node and its readiness."""
+
+    HINDERED = auto()  # waits for something of its own that no node anywhere would give it (R9)
+    UNPLACED = auto()  # has no node
+    STARTING = auto()  # not ready on a node that stays, or on one that we have not seen yet
+    READY = auto()
+    DOOMED = auto()  # on a node that is about to go, ready or not
+    SILENT = auto()  # on a node that says nothing any more
+    VANISHED = auto()  # its Node object is gone
+    ENDING = auto()  # asked to end
+    OVER = auto()  # has finished
+
+    @property
+    def counts(self) -> bool:
+        """Whether a ReplicaSet counts it as one of its replicas."""
+        return self not in _GONE
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its node says nothing any more, or is gone."""
+        return self in _LOST
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has a node that stays, as far as is known."""
+        return self in _PLACED
+
+
+_GONE = frozenset({ReplicaState.ENDING, ReplicaState.OVER})
+_LOST = frozenset({ReplicaState.SILENT, ReplicaState.VANISHED})
+_PLACED = frozenset({ReplicaState.STARTING, ReplicaState.READY})
+# What neither another node nor the other pool would cure.
+_INCURABLE = frozenset({Reason.VOLUME_UNAVAILABLE, Reason.SCHEDULING_GATED})
+
+
 @dataclass(frozen=True, slots=True)
 class PodView:
     """One pod of a holder, with the status of its node already looked up."""
@@ -127,18 +164,52 @@ class PodView:
     requests: tuple[tuple[str, int], ...] = ()  # cpu in thousandths, the rest in bytes or pieces
 
     @property
+    def state(self) -> ReplicaState:
+        """What it is to its workload."""
+        if self.finished or self.terminating:
+            return ReplicaState.OVER if self.finished else ReplicaState.ENDING
+        match self.node_status:
+            case NodeStatus.UNBOUND:
+                hindered = self.trouble is not None and self.trouble.reason in _INCURABLE
+                return ReplicaState.HINDERED if hindered else ReplicaState.UNPLACED
+            case NodeStatus.LOST:
+                return ReplicaState.VANISHED if self.vanished else ReplicaState.SILENT
+            case NodeStatus.DOOMED:
+                return ReplicaState.DOOMED
+            case NodeStatus.SOUND if self.ready_since is not None:
+                return ReplicaState.READY
+            case _:
+                return ReplicaState.STARTING
+
+    @property
     def counts(self) -> bool:
         """Whether a ReplicaSet counts it as one of its replicas."""
         return not self.terminating and not self.finished
 
     @property
+    def ready(self) -> bool:
+        """Whether its ReplicaSet counts it as ready, wherever it is."""
+        return self.ready_since is not None and self.counts
+
+    @property
+    def serves(self) -> bool:
+        """Whether clients would miss it: it is ready, on a doomed node or not."""
+        return self.ready and self.node_status is not NodeStatus.LOST
+
+    @property
     def available(self) -> bool:
-        """Ready, not terminating, on a node that exists, is Ready and is not doomed."""
-        return self.counts and self.ready_since is not None and self.node_status is NodeStatus.SOUND
+        """Whether it serves and stays."""
+        return self.state is ReplicaState.READY
 
     def is_stuck(self, waits: Waits, grace_s: float) -> bool:
         """Whether there has been no node for it for the grace."""
         return self.counts and waits.past(self.unschedulable_since, grace_s)
+
+    @property
+    def silent_since(self) -> datetime | None:
+        """Return since when its node has said nothing; None: it says something, or is gone."""
+        lost = self.node_status is NodeStatus.LOST and not self.vanished
+        return self.unready_since if lost else None
 
     @property
     def going(self) -> bool:
@@ -154,11 +225,6 @@ class PodView:
         if self.ordinal is not None:
             return self.going and not self.finished
         return self.going and self.counts and not self.vanished
-
-    @property
-    def serves_but_doomed(self) -> bool:
-        """Up now on a node that is about to go."""
-        return self.counts and self.node_status is NodeStatus.DOOMED
 
 
 @unique

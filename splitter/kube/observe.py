@@ -362,7 +362,7 @@ def _revision(
         template_hash=template_hash,
         spec_replicas=spec,
         status_replicas=sum(pod.counts for pod in pods),
-        available_replicas=sum(pod.counts and pod.ready_since is not None for pod in pods),
+        available_replicas=sum(pod.ready for pod in pods),
         created=twin.created,
         pods=tuple(pods),
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost, is_raise
-from splitter.core.model import NodeStatus, Observation
+from splitter.core.model import Observation
 from splitter.core.names import Key
 from splitter.core.plan import Plan
 
@@ -63,7 +63,7 @@ class Losses:
 
     def _note(self, observed: Observation, now_s: float) -> None:
         key, pods = observed.key, [pod for twin in observed.twins for pod in twin.pods]
-        lost = sum(pod.counts and pod.node_status is NodeStatus.LOST for pod in pods)
+        lost = sum(pod.state.is_lost for pod in pods)
         if observed.source is None or not lost:
             self._known.pop(key, None)
             return

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from splitter.core.conditions import conditions
 from splitter.core.labels_annotations.reported import levels_of, values_of
-from splitter.core.model import NodeStatus, Observation, PodView, Pool, TwinView
+from splitter.core.model import NodeStatus, Observation, PodView, Pool, ReplicaState, TwinView
 from splitter.core.plan import Plan, PolicyInForce, remembered
 from splitter.core.reasons import State
 from splitter.core.split_status import (
@@ -142,8 +142,8 @@ def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> PoolCounts:
         wanted=wanted,
         spec=spec,
         ready=_available(pods),
-        doomed=sum(1 for pod in pods if pod.node_status is NodeStatus.DOOMED),
-        pending=sum(1 for pod in pods if pod.node_status is NodeStatus.UNBOUND),
+        doomed=sum(pod.state is ReplicaState.DOOMED for pod in pods),
+        pending=sum(pod.node_status is NodeStatus.UNBOUND for pod in pods),
     )
 
 

@@ -12,7 +12,6 @@ from splitter.core.causes import (
     ContainerFacts,
     hindered,
     is_cut_off,
-    is_hindered,
     of_containers,
     of_nodes,
     of_refusal,
@@ -20,7 +19,7 @@ from splitter.core.causes import (
     unplaceable,
 )
 from splitter.core.clock import Waits
-from splitter.core.model import Attachment, NodeStatus, PodView, Pool, Trouble
+from splitter.core.model import Attachment, NodeStatus, PodView, Pool, ReplicaState, Trouble
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
 from splitter.core.reasons import Reason
@@ -425,7 +424,7 @@ class TestTwins:
     )
     def test_not_hindered(self, one: PodView) -> None:
         """What a node would help, or what has one, is not hindered."""
-        assert not is_hindered(one)
+        assert one.state is not ReplicaState.HINDERED
 
     @pytest.mark.parametrize(
         ("one", "cut_off"),

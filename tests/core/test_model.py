@@ -1,12 +1,13 @@
 """What is seen of a workload: which pods count, serve, wait and go, and who holds them."""
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
 from splitter.core.clock import Waits
-from splitter.core.model import Attachment, Move, NodeStatus, Pool, Trouble, seconds_between
+from splitter.core.model import Attachment, Move, NodeStatus, Pool, ReplicaState, Trouble, seconds_between
 from splitter.core.reasons import Reason
 from splitter.core.split_status import UNREPORTED, RebalanceState
 
@@ -39,12 +40,38 @@ class TestPods:
     ) -> None:
         """A doomed one is not available: who relies on it would have nothing when it goes."""
         one = pod("web", status, **fields)
-        assert (one.counts, one.available, one.going, one.serves_but_doomed) == (
+        assert (one.counts, one.available, one.going, one.state is ReplicaState.DOOMED) == (
             counts,
             available,
             going,
             doomed,
         )
+
+    def test_each_is_in_one_state_and_the_state_agrees_with_what_is_asked_of_it(self) -> None:
+        """Over all that a state is decided by: life first, then the node, then readiness."""
+        troubles = (None, Trouble(Reason.VOLUME_UNAVAILABLE, "gone"), Trouble(Reason.CRASH_LOOPING, "exit 1"))
+        seen = set()
+        for status, ready, terminating, finished, vanished, trouble in product(
+            NodeStatus, (NOW, None), (False, True), (False, True), (False, True), troubles
+        ):
+            life = {"terminating": terminating, "finished": finished, "vanished": vanished}
+            one = pod("web", status, ready_since=ready, trouble=trouble, **life)
+            counts = not terminating and not finished
+            state = one.state
+            seen.add(state)
+            assert state.counts is one.counts is counts
+            assert one.ready is (counts and ready is not None)
+            assert one.serves is (one.ready and status is not NodeStatus.LOST)
+            assert one.available is (one.ready and status is NodeStatus.SOUND)
+            assert (state is ReplicaState.OVER) is finished
+            if counts:
+                lost = {True: ReplicaState.VANISHED, False: ReplicaState.SILENT}[vanished]
+                assert (state is lost) is state.is_lost is (status is NodeStatus.LOST)
+                assert (state is ReplicaState.DOOMED) is (status is NodeStatus.DOOMED)
+                assert state.is_placed is (status in {NodeStatus.SOUND, NodeStatus.UNSEEN})
+                no_node_helps = trouble is not None and trouble.reason is Reason.VOLUME_UNAVAILABLE
+                assert (state is ReplicaState.HINDERED) is (status is NodeStatus.UNBOUND and no_node_helps)
+        assert seen == set(ReplicaState)
 
     @pytest.mark.parametrize(
         ("fields", "of_replica_set", "of_stateful_set"),

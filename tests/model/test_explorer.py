@@ -17,7 +17,7 @@ import pytest
 from model.explore import Explored, Explorer
 from model.world import Config
 from splitter.core import actions as do
-from splitter.core import planner
+from splitter.core import floor_gate, planner
 from splitter.core.deployment import adoption
 from splitter.core.handover import Step
 from splitter.core.twins import replica_moves
@@ -120,7 +120,8 @@ class TestTheExplorerItself:
 
     def test_finds_a_floor_of_members_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Breaking before making is seen, with the way to it."""
-        monkeypatch.setattr(replica_moves, "floor_of", lambda replicas, *_: max(0, replicas - 1))
+        for counted in (replica_moves, floor_gate):
+            monkeypatch.setattr(counted, "floor_of", lambda replicas, *_: max(0, replicas - 1))
         assert any("promise 1" in violation for violation in explored(members(2)).violations)
 
     def test_finds_a_standstill_of_members(self, monkeypatch: pytest.MonkeyPatch) -> None:

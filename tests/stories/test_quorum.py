@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from splitter.core import floor_gate
 from splitter.core.twins import replica_moves
 from stories.members import Members, split
 from stories.members_lives import Life
@@ -27,9 +28,16 @@ def test_the_promises_hold(first: int) -> None:
         Life(seed).run().close()
 
 
-def test_a_life_sees_a_write_below_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Breaking before making is found out by the first take-over."""
+def test_a_step_without_a_floor_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate counts again what the step forgot to count."""
     monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
+    Life(0).run().close()
+
+
+def test_a_life_sees_a_write_below_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaking before making is found out by the first take-over, if neither step nor gate counts."""
+    monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
+    monkeypatch.setattr(floor_gate, "floor_of", lambda *_: 0)
     story = Members("No floor")
     story.label()
     story.wait(60)

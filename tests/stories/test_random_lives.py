@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from splitter.core import guard
+from splitter.core import floor_gate, guard
 from splitter.core.model import Pool
 from splitter.core.twins import replica_moves
 from stories.chance import POLICY, Life
@@ -51,9 +51,16 @@ def test_a_life_is_the_same_again() -> None:
     assert lives[0] == lives[1]
 
 
-def test_a_life_sees_a_plan_without_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of the first lives breaks, so that they can be believed when they do not."""
+def test_a_step_without_a_floor_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate counts again what the step forgot to count, in the lives that break without it."""
     monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
+    live(0, 10)
+
+
+def test_a_life_sees_a_plan_without_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the first lives breaks without step and gate, so that they can be believed when they do not."""
+    monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
+    monkeypatch.setattr(floor_gate, "floor_of", lambda *_: 0)
     with pytest.raises(BrokenPromiseError, match=r"is written: .*promise 1"):
         live(0, 10)
 

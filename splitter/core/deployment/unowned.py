@@ -170,7 +170,7 @@ def given_up(observed: Observation) -> Observation:
         template_hash="",
         spec_replicas=len(counted),
         status_replicas=len(counted),
-        available_replicas=sum(pod.ready_since is not None for pod in counted),
+        available_replicas=sum(pod.ready for pod in counted),
         created=min(pod.created or observed.now for pod in counted),
         attachment=Attachment.PARKED,
         deleted=let_go_at(observed) or observed.now,

@@ -60,7 +60,7 @@ class End:
     @property
     def serves(self) -> bool:
         """Whether one fewer is ready by it."""
-        return self.cause in _EVICTIONS and self.pod.counts and self.pod.ready_since is not None
+        return self.cause in _EVICTIONS and self.pod.ready
 
 
 def permitted(

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from splitter.core.clock import ANOTHER_MOMENT, Waits, waits_of
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Note, PodView, Pool
+from splitter.core.model import NodeStatus, Note, PodView, Pool, ReplicaState
 from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.rebalance import RebalanceInput
 
@@ -18,7 +18,6 @@ TRANSIT_S = 60.0
 """So long a member that restarts holds up the doomed: they go anyway, half a notice later."""
 HURRY_S = 600.0
 """A deadline that is further away leaves time for a planned move. No provider's notice is longer."""
-_UP = frozenset({NodeStatus.SOUND, NodeStatus.DOOMED, NodeStatus.UNSEEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Member:
     def serves(self) -> bool:
         """Ready, and on a node that has not gone: it may be doomed."""
         pod = self.pod
-        return pod is not None and pod.counts and pod.ready_since is not None and pod.node_status in _UP
+        return pod is not None and pod.serves
 
     def may_stand_on(self, pool: Pool) -> bool:
         """Whether some node of the pool can have its volumes."""
@@ -264,9 +263,6 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         if pod.available and pod.ready_since is not None
     ]
     on_demand = sum(member.ordinal in in_force for member in observed.members)
-    starting = sum(
-        1 for pod in on_spot if pod.counts and pod.node_status is NodeStatus.SOUND and pod.ready_since is None
-    )
     losing = [
         pod for pod in (*on_spot, *proof) if pod.node_uid is not None and not pod.voluntary and pod.going
     ]
@@ -279,9 +275,9 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         on_demand_ready=sum(member.is_sound and member.pool is Pool.ON_DEMAND for member in observed.members),
         spot_spec=observed.desired - on_demand,
         spot_ready_since=tuple(sorted(ready_since)),
-        spot_starting=starting,
+        spot_starting=sum(pod.state is ReplicaState.STARTING for pod in on_spot),
         on_demand_doomed=sum(member.is_on_cordoned for member in observed.members),
-        spot_doomed=sum(pod.serves_but_doomed for pod in on_spot),
+        spot_doomed=sum(pod.state is ReplicaState.DOOMED for pod in on_spot),
         lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
         lost_nodes_live=not any(pod.node_status is NodeStatus.LOST for pod in losing),
         blocked=observed.blocked,

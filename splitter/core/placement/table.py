@@ -250,10 +250,7 @@ def _untried(source: SourceView, ordinal: int, pods: Mapping[int | None, PodView
     if stateful is None or pod is None or pod.revision in {"", stateful.revision}:
         return ""
     kept = ordinal < stateful.first_ordinal + stateful.partition
-    tried = any(
-        one.counts and one.ready_since is not None and one.revision == stateful.revision
-        for one in pods.values()
-    )
+    tried = any(one.ready and one.revision == stateful.revision for one in pods.values())
     return "" if kept or tried else stateful.revision
 
 
@@ -276,7 +273,7 @@ def _update_takes(source: SourceView, members: Iterable[Member]) -> int:
     if not source.observed:
         return stateful.update_at_once
     pods = [member.pod for member in members if member.pod is not None]
-    waits = sum(pod.counts and pod.ready_since is None and pod.revision == stateful.revision for pod in pods)
+    waits = sum(pod.counts and not pod.ready and pod.revision == stateful.revision for pod in pods)
     return max(0, stateful.update_at_once - waits)
 
 

@@ -7,12 +7,20 @@ counting stand in R21 to R23 and on `RebalanceInput`.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from splitter.core.causes import hindered, is_cut_off, is_hindered, over_quota, unplaceable, without_a_node
+from splitter.core.causes import hindered, is_cut_off, over_quota, unplaceable, without_a_node
 from splitter.core.clock import Waits
 from splitter.core.floor import available_of, staying_pods
 from splitter.core.handover import surging
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Observation, PodView, SourceView, TwinView, seconds_between
+from splitter.core.model import (
+    NodeStatus,
+    Observation,
+    PodView,
+    ReplicaState,
+    SourceView,
+    TwinView,
+    seconds_between,
+)
 from splitter.core.rebalance import RebalanceInput
 
 # So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
@@ -38,7 +46,7 @@ def rebalance_input(
     )
     od_held = len(od_cut_off) + sum(holds_its_name(pod, on_demand, observed.waits) for pod in od_all)
     losing = _losing(spot)
-    doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
+    doomed = [pod for pod in spot_pods if pod.state is ReplicaState.DOOMED]
     # A StatefulSet waits for those that are asked to end, too.
     silent = sum(_is_silent(pod, observed) for pod in (spot_pods if spot.first_ordinal is None else spot_all))
     return RebalanceInput(
@@ -57,13 +65,12 @@ def rebalance_input(
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,
         # R23. Ready, but not in the status yet: it has a place all the same.
-        spot_starting=sum(1 for pod in spot_pods if pod.node_status in {NodeStatus.SOUND, NodeStatus.UNSEEN})
-        - len(ready_since),
+        spot_starting=sum(pod.state.is_placed for pod in spot_pods) - len(ready_since),
         spot_pending_since=min(
             (
                 pod.unschedulable_since
                 for pod in spot_pods
-                if pod.unschedulable_since is not None and not is_hindered(pod)
+                if pod.unschedulable_since is not None and pod.state is not ReplicaState.HINDERED
             ),
             default=None,
         ),
@@ -129,7 +136,9 @@ def holds_its_name(pod: PodView, twin: TwinView, waits: Waits) -> bool:
 def _pinned(pods: Sequence[PodView]) -> int:
     """Count the doomed members of a StatefulSet below one that stands: it would be lowered before them."""
     highest = max((pod.ordinal for pod in pods if pod.available and pod.ordinal is not None), default=-1)
-    return sum(pod.serves_but_doomed and pod.ordinal is not None and pod.ordinal < highest for pod in pods)
+    return sum(
+        pod.state is ReplicaState.DOOMED and pod.ordinal is not None and pod.ordinal < highest for pod in pods
+    )
 
 
 def _is_late(pod: PodView, doomed_since: datetime | None) -> bool:
@@ -145,7 +154,7 @@ def _is_silent(pod: PodView, observed: Observation) -> bool:
     bound to one that is silent already: it waits for as long as that one was, or another would follow it
     there every six minutes.
     """
-    since = pod.unready_since if pod.node_status is NodeStatus.LOST and not pod.vanished else None
+    since = pod.silent_since
     if since is None:
         return False
     lost = observed.rebalance.last_loss or since

@@ -75,7 +75,7 @@ def consider(this: PlanInput) -> Plan:
 def _held_up(this: PlanInput) -> str:
     """Say which replicas are taken over as they are, and what holds them up; empty where all are ready."""
     sets = this.observed.replica_sets
-    unready = [pod for rs in sets for pod in rs.pods if pod.counts and pod.ready_since is None]
+    unready = [pod for rs in sets for pod in rs.pods if pod.counts and not pod.ready]
     refused = [rs.refusal.detail for rs in sets if rs.refused and rs.refusal is not None]
     waits, grace_s = this.observed.waits, this.policy.grace_s
     whys = [*refused, *(f"pod {pod.name}: {why_unready(pod, waits, grace_s)}" for pod in unready)]

@@ -16,12 +16,12 @@ from splitter.core.floor import floor_of, is_rolling, staying_pods
 from splitter.core.handover import stuck
 from splitter.core.labels_annotations.policy import Policy, RolloutOrder
 from splitter.core.model import (
-    NodeStatus,
     Note,
     PodView,
     Pool,
     Rendered,
     ReplicaSetView,
+    ReplicaState,
     SourceView,
     TwinView,
 )
@@ -81,7 +81,7 @@ def is_unfinished(twin: TwinView, waits: Waits) -> bool:
 
 def _serving(twin: TwinView) -> int:
     """Count the replicas that serve, by pods or by status: either may lag behind the other."""
-    return max(twin.available_replicas, sum(1 for pod in twin.pods if pod.counts and pod.ready_since))
+    return max(twin.available_replicas, sum(pod.ready for pod in twin.pods))
 
 
 def next_roll(
@@ -295,10 +295,7 @@ def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circums
 def _is_coming_up(twin: TwinView) -> bool:
     """Whether a replica of the new template has a node and is not ready: it is the next to serve."""
     new = (rs.pods for rs in twin.replica_sets if rs.template_hash == twin.template_hash)
-    placed = {NodeStatus.SOUND, NodeStatus.UNSEEN}
-    return any(
-        pod.counts and pod.node_status in placed and pod.ready_since is None for pods in new for pod in pods
-    )
+    return any(pod.state is ReplicaState.STARTING and not pod.ready for pods in new for pod in pods)
 
 
 def _without_place(twin: TwinView, where: Circumstances) -> str:
@@ -323,9 +320,7 @@ def _without_place(twin: TwinView, where: Circumstances) -> str:
 
 def _is_dead(pod: PodView, waits: Waits) -> bool:
     """Whether its node is silent for longer than Kubernetes leaves pods on one: nobody removes it."""
-    since = pod.unready_since if pod.node_status is NodeStatus.LOST and not pod.vanished else None
-    holds = pod.counts or pod.ordinal is not None
-    return holds and waits.past(since, SILENT_S)
+    return (pod.counts or pod.ordinal is not None) and waits.past(pod.silent_since, SILENT_S)
 
 
 def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:

@@ -14,7 +14,7 @@ from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
-from splitter.core.model import Attachment, NodeStatus, Note, Pool, Rendered, TwinView
+from splitter.core.model import Attachment, Note, Pool, Rendered, ReplicaState, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Cause, Decision, decide, losses
@@ -276,7 +276,7 @@ def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Twin
     ):
         wanted[spot.name] = spot.spec_replicas
     covers = decision.state.lost and decision.cause is not Cause.DIVIDED
-    calm = not covers and not any(pod.serves_but_doomed for pod in on_demand.pods)
+    calm = not covers and not any(pod.state is ReplicaState.DOOMED for pod in on_demand.pods)
     if decision.on_demand > on_demand.spec_replicas and calm and replica_moves.lags(spot):
         wanted[on_demand.name] = on_demand.spec_replicas
     for twin in (on_demand, spot):
@@ -308,9 +308,7 @@ def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     if decision.on_demand >= on_demand.spec_replicas:
         return decision.on_demand  # nothing is lowered
     counted = rebalance_input(this.observed, this.source, on_demand, spot, policy)
-    alive = sum(
-        pod.counts and pod.node is not None and pod.node_status is not NodeStatus.LOST for pod in spot.pods
-    )
+    alive = sum(pod.state.is_placed or pod.state is ReplicaState.DOOMED for pod in spot.pods)
     held = max(spot.spec_replicas - counted.spot_dead, alive)
     return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
 

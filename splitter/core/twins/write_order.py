@@ -72,7 +72,7 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
 
 def _goes_by_unseen(scale: Scale, pods: Sequence[PodView], this: PlanInput) -> bool:
     """Whether which ready pods go is decided by a cost that their controller may not have seen."""
-    ready = sum(pod.counts and pod.ready_since is not None for pod in pods)
+    ready = sum(pod.ready for pod in pods)
     chosen = 0 < scale.replicas < ready and scale.replicas < scale.was
     return chosen and any(_is_unseen(pod, this.observed.waits) for pod in pods)
 
