@@ -1,4 +1,4 @@
-"""The floor gate: whatever step asked, no batch of writes goes below the floor (promise 1, H56).
+"""The floor gate: whatever step asked, no batch of writes goes below the floor (promise 1, H86).
 
 One of `gates`. The steps take care by themselves (`handover.break_`, `replica_moves.may_lower`, `rollout`);
 the gate counts once more, over all writes of the batch and all holders, so a step that forgets to ask takes
@@ -23,15 +23,15 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
     the source's own strategy (H64).
     """
     observed, source = this.observed, this.source
-    taking = [one for one in planned.actions if is_lowering(one) or _rolled(observed, one) is not None]
-    if not taking:
+    risky = [one for one in planned.actions if is_lowering(one) or _rolled(observed, one) is not None]
+    if not risky:
         return planned
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
     holders = _holders(observed)
     kept = {name: kept_by(holder, holder.spec_replicas) for name, holder in holders.items()}
     own = kept_by_source(source, observed.attached_as(Attachment.ATTACHED))
     dropped = list[Action]()
-    for one in taking:
+    for one in risky:
         twin = _rolled(observed, one)
         if isinstance(one, ApplyTwin) and twin is not None:
             name, least = twin.name, floor_of(source.replicas, 0, source.max_unavailable)

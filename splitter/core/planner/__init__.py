@@ -14,7 +14,6 @@ from splitter.core import labels_annotations as keys
 from splitter.core.deployment import adoption, offboard, unowned
 from splitter.core.deployment import table as deployment_table
 from splitter.core.division import caps_conflict
-from splitter.core.gates import GATES, SETTLED, Look
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import format_of, source_label_state
 from splitter.core.labels_annotations.policy import (
@@ -35,6 +34,7 @@ from splitter.core.plan import (
     Rules,
     looked_at_again,
 )
+from splitter.core.planner.gates import GATES, SETTLED, Look
 from splitter.core.reasons import Reason, State
 from splitter.core.start_times import learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
