@@ -6,9 +6,10 @@ call `break_` only when nothing was made. Nothing here knows what an API object 
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import Generic, TypeVar
 
 from splitter.core.floor import is_rolling, kept_by, may_roll, most_lost
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
@@ -65,6 +66,23 @@ class Step(StrEnum):
     RELEASE = "release"
     PLACE = "place"  # in placement mode: ordinals in force, members where they are wanted
     UNPLACE = "unplace"
+
+
+Columns = TypeVar("Columns")
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[Columns]):
+    """One row of a table: the rule of docs/design/handover.md, when it matches, and the step that acts."""
+
+    rule: str
+    when: Callable[[Columns], bool]
+    step: Step
+
+
+def first_step(rows: Sequence[Row[Columns]], c: Columns) -> Step:
+    """Return the step of the first row that matches; the last row of a table always does."""
+    return next(row.step for row in rows if row.when(c))
 
 
 def holds_replicas(rs: ReplicaSetView) -> bool:

@@ -4,11 +4,18 @@ The rows are tried top down, and the first that matches acts. Every row is level
 crash between any two writes is harmless.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from splitter.core.deployment import unowned
-from splitter.core.handover import Ownership, Step, holds_replicas, ownership_of, waits_for_pods
+from splitter.core.handover import (
+    Ownership,
+    Row,
+    Step,
+    first_step,
+    holds_replicas,
+    ownership_of,
+    waits_for_pods,
+)
 from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.model import Attachment, Observation, Pool, SourceView
 from splitter.core.twins import onboard, replica_moves
@@ -124,16 +131,9 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the table: the rule of docs/design/handover.md, when it matches, and the step that acts."""
+Table = tuple[Row[Columns], ...]
 
-    rule: str
-    when: Callable[[Columns], bool]
-    step: Step
-
-
-WITH_LABEL = (
+WITH_LABEL: Table = (
     # `rollout undo` brings a mark back that the source's ReplicaSet had kept.
     Row("H21", lambda c: not c.marked and not c.ours and not (c.taken and c.paused), Step.CONSIDER),
     Row("H21", lambda c: c.valid and not (c.split or c.ours or c.paused), Step.CONSIDER),
@@ -152,7 +152,7 @@ WITH_LABEL = (
 )
 """The rows of a source with the label."""
 
-WITHOUT_LABEL = (
+WITHOUT_LABEL: Table = (
     # Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's. Or a copy
     # of our mark is, whose Split the user has deleted.
     Row("H30", lambda c: c.is_bare and (c.split or c.report or c.copied), Step.CLEAN_UP),
@@ -177,12 +177,8 @@ def next_step(c: Columns) -> Step:
     """Return the step of the first row that matches (H20 to H38)."""
     if c.label and not c.is_undone:
         if not c.conflict:
-            return _first(WITH_LABEL, c)
+            return first_step(WITH_LABEL, c)
         if not c.holds:
             # H30: given back in Conflict; the Split says so until the label goes
             return Step.CLEAN_UP if c.copied else Step.NOTHING
-    return _first(WITHOUT_LABEL, c)
-
-
-def _first(rows: Sequence[Row], c: Columns) -> Step:
-    return next(row.step for row in rows if row.when(c))
+    return first_step(WITHOUT_LABEL, c)

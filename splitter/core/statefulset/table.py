@@ -8,7 +8,7 @@ level-triggered and idempotent. Source: H70 to H76.
 
 from dataclasses import dataclass
 
-from splitter.core.handover import Ownership, Step, ownership_of
+from splitter.core.handover import Ownership, Row, Step, first_step, ownership_of
 from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.model import Observation, SourceView
 from splitter.core.twins import replica_moves
@@ -35,9 +35,34 @@ class Columns:
     adrift: bool = False  # the Split would not go with the source
 
     @property
+    def ours(self) -> bool:
+        """Whether N is written down, or twins hold its pods."""
+        return self.saved or self.twins
+
+    @property
+    def was_marked(self) -> bool:
+        """Whether it bears a mark, and more than the mark says that it was split."""
+        return self.mark is not Ownership.NONE and (self.split or self.zero)
+
+    @property
     def holds(self) -> bool:
         """Whether anything of ours is on the workload itself."""
-        return self.saved or self.twins or self.mark is not Ownership.NONE
+        return self.ours or self.mark is not Ownership.NONE
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing of ours is on the workload, but for a Split that takes nothing over any more."""
+        return not self.holds and (self.conflict or not self.split)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether N is nowhere on the source."""
+        return not self.saved and (self.zero or self.left)
+
+    @property
+    def may_be_written(self) -> bool:
+        """Whether the source bears a mark, or its label beside twins that hold pods."""
+        return self.mark is not Ownership.NONE or (self.label and not self.twins_at_zero)
 
 
 def columns_of(observed: Observation, source: SourceView) -> Columns:
@@ -65,47 +90,43 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     )
 
 
+Table = tuple[Row[Columns], ...]
+
+WITH_LABEL: Table = (
+    Row("H21", lambda c: not (c.ours or (c.split and c.zero)) and not c.was_marked, Step.CONSIDER),
+    # `kubectl replace` dropped the mark, or the source was restored from a backup.
+    Row("H22", lambda c: c.mark is not Ownership.OURS, Step.ADOPT),
+    Row("H23", lambda c: not c.split, Step.CREATE_SPLIT),
+    Row("H23", lambda c: c.adrift, Step.CLAIM),
+    # Before the first scale-down.
+    Row("H70", lambda c: not c.saved, Step.SAVE),
+    Row("H71", lambda c: c.written, Step.FOLLOW),
+    Row("H71", lambda c: not c.shown, Step.SHOW),
+    Row("H71", lambda c: c.asked, Step.FOLLOW_SPLIT),
+    Row("H28", lambda _: True, Step.RUN),
+)
+"""The rows of a source with the label."""
+
+WITHOUT_LABEL: Table = (
+    Row("H30", lambda c: c.is_bare and (c.split or c.report), Step.RELEASE),
+    Row("H30", lambda c: c.is_bare, Step.NOTHING),
+    # N was lost, and is needed on the way back.
+    Row("H70", lambda c: c.is_unknown and c.may_be_written, Step.SAVE),
+    # Nothing of ours is on the source: we may not write it, and what is there is not N.
+    Row("H70", lambda c: c.is_unknown and not c.twins_at_zero, Step.WAIT_COUNT),
+    # Replaced by a manifest without our annotations, it runs its own N again: only the twins have to go.
+    Row("H71", lambda c: c.written, Step.FOLLOW),
+    Row("H71", lambda c: c.saved and c.asked, Step.FOLLOW_SPLIT),
+    Row("H76", lambda c: c.home or (c.twins_at_zero and not c.saved), Step.RELEASE),
+    Row("H72", lambda _: True, Step.HAND_BACK),
+)
+"""The rows of a source without the label, and of one in Conflict."""
+
+
 def next_step(c: Columns) -> Step:
-    """Return the first row of the table that matches."""
+    """Return the step of the first row that matches."""
     if c.label and not c.conflict:
-        return _step_with_label(c)
+        return first_step(WITH_LABEL, c)
     if c.label and not c.holds:
         return Step.NOTHING  # given back in Conflict; the Split says so until the label goes
-    return _step_without_label(c)
-
-
-def _step_with_label(c: Columns) -> Step:  # noqa: PLR0911 - a table of early returns, one a row
-    ours = c.saved or c.twins
-    if not ours and not (c.split and c.zero) and (c.mark is Ownership.NONE or not (c.split or c.zero)):
-        return Step.CONSIDER
-    if c.mark is not Ownership.OURS:
-        return Step.ADOPT  # `kubectl replace` dropped it, or it was restored from a backup
-    if not c.split:
-        return Step.CREATE_SPLIT
-    if c.adrift:
-        return Step.CLAIM
-    if not c.saved:
-        return Step.SAVE  # before the first scale-down
-    if c.written:
-        return Step.FOLLOW
-    if not c.shown:
-        return Step.SHOW
-    if c.asked:
-        return Step.FOLLOW_SPLIT
-    return Step.RUN
-
-
-def _step_without_label(c: Columns) -> Step:
-    if not c.holds and (c.conflict or not c.split):
-        return Step.RELEASE if c.split or c.report else Step.NOTHING
-    unknown = not c.saved and (c.zero or c.left)
-    if unknown and (c.mark is not Ownership.NONE or (c.label and not c.twins_at_zero)):
-        return Step.SAVE  # N was lost, and is needed on the way back
-    if unknown and not c.twins_at_zero:
-        return Step.WAIT_COUNT  # nothing of ours is on it: we may not write it, nor take what is there for N
-    # Replaced by a manifest that knows nothing of us, it runs its own N again: only the twins have to go.
-    if c.written:
-        return Step.FOLLOW
-    if c.saved and c.asked:
-        return Step.FOLLOW_SPLIT
-    return Step.RELEASE if c.home or (c.twins_at_zero and not c.saved) else Step.HAND_BACK
+    return first_step(WITHOUT_LABEL, c)

@@ -1,7 +1,7 @@
 """The table of a Deployment, row by row and as a whole."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cache
 from itertools import product
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.core.deployment.table import WITH_LABEL, WITHOUT_LABEL, Columns, Row, next_step
+from splitter.core.deployment.table import WITH_LABEL, WITHOUT_LABEL, Columns, Table, next_step
 from splitter.core.handover import Ownership, Step
 
 PAGE = Path(__file__).parents[3] / "docs/design/handover.md"
@@ -266,7 +266,7 @@ class TestEveryCombination:
 @pytest.mark.parametrize(
     ("rows", "first", "last"), [(WITH_LABEL, "H21", "H28"), (WITHOUT_LABEL, "H30", "H38")]
 )
-def test_the_rows_are_those_of_the_page_in_its_order(rows: Sequence[Row], first: str, last: str) -> None:
+def test_the_rows_are_those_of_the_page_in_its_order(rows: Table, first: str, last: str) -> None:
     """Each rule of the page has its rows, and none has a row elsewhere."""
     page = re.findall(r"^\| (H\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     undone = "H29"  # says which of the two tables it is
@@ -275,7 +275,7 @@ def test_the_rows_are_those_of_the_page_in_its_order(rows: Sequence[Row], first:
 
 
 @pytest.mark.parametrize("rows", [WITH_LABEL, WITHOUT_LABEL])
-def test_each_row_is_the_first_that_matches_something(rows: Sequence[Row]) -> None:
+def test_each_row_is_the_first_that_matches_something(rows: Table) -> None:
     """No row is hidden by those above it."""
     reached = {next(number for number, row in enumerate(rows) if row.when(c)) for c in every()}
     assert reached == set(range(len(rows)))
