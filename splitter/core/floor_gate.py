@@ -6,6 +6,7 @@ no service down. It counts as `floor` does: what a holder surely keeps is a lowe
 an upper bound, and a difference of two lower bounds is taken for neither.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,10 +18,10 @@ from splitter.core.reasons import Reason, State
 
 
 def within_floor(this: PlanInput, planned: Plan) -> Plan:
-    """Return the plan without the writes that could go below the floor, counted in the order of the batch.
+    """Return the plan with writes that do not go below the floor, counted in the order of the batch.
 
-    A lowering keeps F. A roll keeps N - maxUnavailable: where surge replicas find no node it may fall back to
-    the source's own strategy (H64).
+    A lowering keeps F, and goes as far as that is sure. A roll keeps N - maxUnavailable: where surge replicas
+    find no node it may fall back to the source's own strategy (H64).
     """
     observed, source = this.observed, this.source
     risky = [one for one in planned.actions if is_lowering(one) or _rolled(observed, one) is not None]
@@ -30,22 +31,35 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
     holders = _holders(observed)
     kept = {name: kept_by(holder, holder.spec_replicas) for name, holder in holders.items()}
     own = kept_by_source(source, observed.attached_as(Attachment.ATTACHED))
-    dropped = list[Action]()
+    narrowed = dict[Action, Action | None]()
     for one in risky:
         twin = _rolled(observed, one)
-        if isinstance(one, ApplyTwin) and twin is not None:
-            name, least = twin.name, floor_of(source.replicas, 0, source.max_unavailable)
-            after, lost = _in_roll(twin, kept[name], one.max_unavailable)
-        elif isinstance(one, Scale) and one.name in holders:
-            name, least = one.name, floor
-            after, lost = kept_by(holders[name], one.replicas), most_lost(holders[name], one.replicas)
-        else:
-            continue
-        if own + sum(kept.values()) - kept[name] + after < least and lost:
-            dropped.append(one)
-        else:
-            kept[name] = after
-    return _without(dropped, observed, planned) if dropped else planned
+        if isinstance(one, Scale) and one.name in holders:
+            others = own + sum(kept.values()) - kept[one.name]
+            count = _lowest(holders[one.name], one, floor - others)
+            kept[one.name] = kept_by(holders[one.name], count)
+            if count != one.replicas:
+                narrowed[one] = replace(one, replicas=count) if count < one.was else None
+        elif isinstance(one, ApplyTwin) and twin is not None:
+            after, lost = _in_roll(twin, kept[twin.name], one.max_unavailable)
+            least = floor_of(source.replicas, 0, source.max_unavailable)
+            if own + sum(kept.values()) - kept[twin.name] + after < least and lost:
+                narrowed[one] = None
+            else:
+                kept[twin.name] = after
+    return _narrowed(narrowed, observed, planned) if narrowed else planned
+
+
+def _lowest(holder: TwinView | ReplicaSetView, asked: Scale, least: int) -> int:
+    """Return the lowest count from what is asked for on at which so many surely stay, or nobody is missed.
+
+    The number of replicas is a tenant's, so nothing walks over it.
+    """
+
+    def is_safe(count: int) -> bool:
+        return kept_by(holder, count) >= least or not most_lost(holder, count)
+
+    return asked.replicas + bisect_left(range(asked.replicas, asked.was), x=True, key=is_safe)
 
 
 def _in_roll(twin: TwinView, kept: int, unavailable: int) -> tuple[int, int]:
@@ -55,10 +69,11 @@ def _in_roll(twin: TwinView, kept: int, unavailable: int) -> tuple[int, int]:
     return min(kept, least), max(0, sum(pod.serves for pod in twin.pods) - least)
 
 
-def _without(dropped: list[Action], observed: Observation, planned: Plan) -> Plan:
-    """Return the plan without these writes, and without what it would remember of them."""
-    kept = replace(planned, actions=tuple(one for one in planned.actions if one not in dropped))
-    names = ", ".join(_name(observed, one) for one in dropped)
+def _narrowed(narrowed: Mapping[Action, Action | None], observed: Observation, planned: Plan) -> Plan:
+    """Return the plan with these writes in place of others, and without what it would remember of those."""
+    writes = (narrowed.get(one, one) for one in planned.actions)
+    kept = replace(planned, actions=tuple(one for one in writes if one is not None))
+    names = ", ".join(_name(observed, asked, write) for asked, write in narrowed.items())
     message = f"hold {names}: too few available replicas would be sure to stay"
     note = Note(Reason.WAITING_FOR_REPLICAS, message, warning=True)
     moves = (one for one in planned.notes if one.move is not None)
@@ -66,11 +81,12 @@ def _without(dropped: list[Action], observed: Observation, planned: Plan) -> Pla
     return replace(kept, state=State.HELD, verdict=note, notes=(*moves, note), rebalance=state, relief=None)
 
 
-def _name(observed: Observation, dropped: Action) -> str:
-    if isinstance(dropped, Scale):
-        return f"{dropped.name} at {dropped.was}, {dropped.replicas} asked for"
-    twin = _rolled(observed, dropped)
-    return f"the template of {twin.name}" if twin is not None else type(dropped).__name__
+def _name(observed: Observation, asked: Action, write: Action | None) -> str:
+    if isinstance(asked, Scale):
+        count = write.replicas if isinstance(write, Scale) else asked.was
+        return f"{asked.name} at {count}, {asked.replicas} asked for"
+    twin = _rolled(observed, asked)
+    return f"the template of {twin.name}" if twin is not None else type(asked).__name__
 
 
 def _rolled(observed: Observation, write: Action) -> TwinView | None:

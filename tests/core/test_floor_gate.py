@@ -62,11 +62,18 @@ def test_two_lowerings_of_one_batch_share_one_surplus() -> None:
     assert gated(observed, source(10), first).actions == (first,)
 
 
+def test_a_lowering_goes_as_far_as_that_is_sure() -> None:
+    """Two serve beyond N, and all six are asked for: two go."""
+    held = gated(split_in(pods(6), pods(6)), source(10), scale("web-on-demand", 6, 0))
+    assert held.actions == (scale("web-on-demand", 6, 4),)
+    assert "web-on-demand at 4, 0 asked for" in held.verdict.message
+
+
 def test_without_surge_as_many_may_go_as_the_strategy_allows() -> None:
     """F is N - maxUnavailable then."""
     observed, without_surge = split_in(pods(5), pods(5)), source(10, max_surge=0)
     assert gated(observed, without_surge, scale("web-spot", 5, 3)).actions
-    assert not gated(observed, without_surge, scale("web-spot", 5, 2)).actions
+    assert gated(observed, without_surge, scale("web-spot", 5, 2)).actions == (scale("web-spot", 5, 3),)
 
 
 def test_what_costs_nobody_goes_below_the_floor_too() -> None:

@@ -90,9 +90,11 @@ def is_over(observed: Observation) -> bool:
     ]
     going = observed.going or observed.leaving
     if not waits.past(since, MOMENT_S):
-        # Twins that run adopt what they select and no more, whatever a clock says that was set back.
+        # Twins that run adopt what they select and no more, whatever a clock says that was set back. What
+        # they select is theirs before their controller acts: it may take minutes, and ends what is above
+        # the count.
         run = LABEL_SPLIT in observed.source.labels and len(observed.twins) == len(Pool)
-        left = run and not (going or adopting) and _nobody_adopts(observed)
+        left = run and not going and _nobody_adopts(observed)
         return left or (waits.past(since, _LOSING_S) and loses(observed))
     if going or waits.past(since, _LATEST_S) or _nobody_adopts(observed):
         return True
