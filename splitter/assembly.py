@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     WatchOf = Callable[[Rules, Reader, Cache, Callable[[Key], None]], HotNodesWatch]
 
+_NOT_OF_THE_CORE = {"node_coalesce_s", "relief_interval_s", "relief_cycle_s"}
 # metrics-server measures every 15 s to a minute.
 _STALE_S = 180.0
 
@@ -66,21 +67,11 @@ def renderer_of(settings: Settings, brought: dict[str, TemplateSet] | None = Non
 
 def rules_of(settings: Settings) -> Rules:
     """Return what the settings say to the planner."""
+    tuning = settings.tuning
     return Rules(
         defaults=Policy(grace_s=settings.grace_s, soak_s=settings.soak_s, relief=settings.relief or None),
         tuning=Tuning(
-            soak_max_s=settings.soak_max_s,
-            calm_s=settings.calm_s,
-            reset_s=settings.reset_s,
-            burst_s=settings.burst_s,
-            settle_s=settings.settle_s,
-            capacity_probe_replicas=settings.first_window,
-            step_fraction=settings.step_fraction,
-            step_interval_s=settings.step_interval_s,
-            fast_s=settings.fast_s,
-            release_s=settings.release_s,
-            restarts_per_hour=settings.member_restarts_per_hour,
-            vanished_s=settings.vanished_node_wait_s,
+            restarts_per_hour=settings.member_restarts_per_hour, **tuning.model_dump(exclude=_NOT_OF_THE_CORE)
         ),
         excluded_namespaces=(*settings.excluded_namespaces, settings.own_namespace),
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
@@ -88,10 +79,10 @@ def rules_of(settings: Settings) -> Rules:
         look_again_s=settings.look_again_s,
         available_condition=settings.available_condition,
         relief=ReliefTuning(
-            stale_s=max(_STALE_S, 3 * settings.relief_interval_s),
-            cycle_s=settings.relief_cycle_s,
-            rest_s=3 * settings.relief_cycle_s,
-            received_s=settings.relief_cycle_s,
+            stale_s=max(_STALE_S, 3 * tuning.relief_interval_s),
+            cycle_s=tuning.relief_cycle_s,
+            rest_s=3 * tuning.relief_cycle_s,
+            received_s=tuning.relief_cycle_s,
         ),
         reservations=ReservationRules(
             nodes=node_presets_of(settings),

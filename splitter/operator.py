@@ -144,7 +144,9 @@ class _Operator:
         self._client = client
         self._settings = settings
         workers, urgent = settings.workers, settings.emergency_workers
-        self._queue = WorkQueue(settings.node_coalesce_s, REST_S, workers=workers, emergency_workers=urgent)
+        self._queue = WorkQueue(
+            settings.tuning.node_coalesce_s, REST_S, workers=workers, emergency_workers=urgent
+        )
         self._cache = cache_of(settings, self._queue.add)
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
         self._crowded = Crowded(client, self._cache, self._queue.add)

@@ -2,19 +2,21 @@
 
 from typing import Final
 
-from splitter.settings import Settings
-from splitter.settings.loading import default_of, must_be
+from splitter.settings import Settings, TuningSettings
+from splitter.settings.loading import PLACES, TUNING, Place, default_of, in_file, must_be
 
 
 def settings_reference() -> str:
     """Return docs/reference/settings.md: every setting, from its field."""
-    rows = [_row(name, field.description or "") for name, field in Settings.model_fields.items()]
-    return "\n".join((_HEAD, *rows, ""))
+    own = [_row(place) for place in PLACES if place[0] != TUNING]
+    return "\n".join((_HEAD, *own, _TUNING, *(_row(place) for place in PLACES if place[0] == TUNING), ""))
 
 
-def _row(name: str, description: str) -> str:
-    default = default_of(name)
-    return f"| `{name}` | {must_be(name)} | {f'`{default}`' if default else ''} | {description} |"
+def _row(place: Place) -> str:
+    default, model = default_of(place), Settings if len(place) == 1 else TuningSettings
+    field = model.model_fields[place[-1]]
+    written = f"`{default}`" if default else ""
+    return f"| `{in_file(place)}` | {must_be(place)} | {written} | {field.description} |"
 
 
 _HEAD: Final = """\
@@ -32,6 +34,23 @@ and what to write. What differs from workload to workload is an [annotation](ann
 
 A Service whose name begins with `splitter` makes Kubernetes put variables such as `SPLITTER_SERVICE_HOST`
 into the environment of pods beside it. They are recognised and left alone.
+
+| setting | value | default | what it does |
+|---|---|---|---|"""
+
+_TUNING: Final = """
+## Tuning
+
+Timings that suit most clusters. They are no promise: a release may change their defaults, meaning or names,
+and says so in its changelog. `tuning.calm_s` is `calm_s` below `tuning` in the file, and
+`SPLITTER_TUNING_CALM_S` in the environment, which wins over the file setting by setting:
+
+```yaml
+soak_s: 300
+tuning:
+  soak_max_s: 1800
+  calm_s: 600
+```
 
 | setting | value | default | what it does |
 |---|---|---|---|"""

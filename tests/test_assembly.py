@@ -54,11 +54,13 @@ class TestRules:
             ("release_s", "61", 61.0),
             ("burst_s", "61", 61.0),
             ("settle_s", "11", 11.0),
+            ("first_window", "2", 2),
+            ("vanished_node_wait_s", "41", 41.0),
         ],
     )
     def test_each_number_of_the_tuning_is_heard(self, name: str, text: str, value: float) -> None:
         """By its own name, and no other is changed by it."""
-        written = load_settings(environment={f"SPLITTER_{name.upper()}": text})
+        written = load_settings(environment={f"SPLITTER_TUNING_{name.upper()}": text})
         changed = {one.name: getattr(rules_of(written).tuning, one.name) for one in fields(Tuning)}
         before = {one.name: getattr(Tuning(), one.name) for one in fields(Tuning)}
         assert dict(changed.items() - before.items()) == {name: value}
@@ -66,7 +68,7 @@ class TestRules:
     def test_relief_rests_three_times_its_cycle(self) -> None:
         """And a measurement is old after three looks in vain, or three minutes."""
         written = load_settings(
-            environment={"SPLITTER_RELIEF_CYCLE_S": "1200", "SPLITTER_RELIEF_INTERVAL_S": "300"}
+            environment={"SPLITTER_TUNING_RELIEF_CYCLE_S": "1200", "SPLITTER_TUNING_RELIEF_INTERVAL_S": "300"}
         )
         relief = rules_of(written).relief
         assert (relief.cycle_s, relief.rest_s, relief.received_s, relief.stale_s) == (1200, 3600, 1200, 900)

@@ -322,9 +322,9 @@ class TestSettings:
 
     def test_unknown_variable(self, started: Started) -> None:
         """A variable with a slip of the pen is no setting, and the nearest one is named."""
-        sentence = started.sentence(None, WORKRS="4", STEP_FRACTION="2")
+        sentence = started.sentence(None, WORKRS="4", TUNING_STEP_FRACTION="2")
         assert "SPLITTER_WORKRS is no setting; did you mean SPLITTER_WORKERS?" in sentence
-        assert 'SPLITTER_STEP_FRACTION is "2"; it must be' in sentence
+        assert 'SPLITTER_TUNING_STEP_FRACTION is "2"; it must be' in sentence
 
 
 class TestCredentials:

@@ -25,9 +25,9 @@ ACCOUNT = ("splitter-system", "splitter")
 # Only what makes spot trusted again quickly between two samples; nothing that changes a reaction.
 SETTINGS = {
     "SPLITTER_SOAK_S": "1",
-    "SPLITTER_SOAK_MAX_S": "1",
-    "SPLITTER_FAST_S": "1",
-    "SPLITTER_STEP_INTERVAL_S": "0",
+    "SPLITTER_TUNING_SOAK_MAX_S": "1",
+    "SPLITTER_TUNING_FAST_S": "1",
+    "SPLITTER_TUNING_STEP_INTERVAL_S": "0",
     "SPLITTER_HTTP_PORT": "0",
     "SPLITTER_METRICS_PORT": "0",
 }

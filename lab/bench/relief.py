@@ -163,7 +163,7 @@ def by_splitter(sandbox: Sandbox, home: Path, pace: Pace, *, real: bool) -> dict
     """Have splitter relieve the machines of workloads that are split."""
     account = install(sandbox)
     sandbox.kubectl("apply", "-f", str(MANIFESTS / "relief.yaml"))
-    looks = {"RELIEF_INTERVAL_S": str(pace.interval_s), "RELIEF_CYCLE_S": str(pace.cycle_s)}
+    looks = {"TUNING_RELIEF_INTERVAL_S": str(pace.interval_s), "TUNING_RELIEF_CYCLE_S": str(pace.cycle_s)}
     controller = Controller(account, home, {**SHORT, **looks}, cold=True)
     with measured(sandbox, real=real), ExitStack() as stack:
         controller.start()

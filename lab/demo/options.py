@@ -42,10 +42,10 @@ class DemoOptions:
         return {
             "SPLITTER_SOAK_S": f"{self.soak_s:g}",
             "SPLITTER_GRACE_S": f"{self.grace_s:g}",
-            "SPLITTER_STEP_INTERVAL_S": f"{self.step_interval_s:g}",
-            "SPLITTER_FAST_S": f"{self.fast_s:g}",
-            "SPLITTER_RELEASE_S": f"{self.release_s:g}",
-            "SPLITTER_CALM_S": f"{self.soak_s:g}",
+            "SPLITTER_TUNING_STEP_INTERVAL_S": f"{self.step_interval_s:g}",
+            "SPLITTER_TUNING_FAST_S": f"{self.fast_s:g}",
+            "SPLITTER_TUNING_RELEASE_S": f"{self.release_s:g}",
+            "SPLITTER_TUNING_CALM_S": f"{self.soak_s:g}",
             "SPLITTER_HTTP_PORT": "0",
             "SPLITTER_METRICS_PORT": "0",
         }

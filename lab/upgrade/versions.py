@@ -38,7 +38,7 @@ class Version:
         """Return the short times of the tests, as far as this version knows them."""
         if self.code is None:
             return SHORT
-        asked = "from splitter.settings import Settings; print(*Settings.model_fields)"
+        asked = "from splitter.settings.loading import PLACES, variable; print(*map(variable, PLACES))"
         known = subprocess.run(
             [sys.executable, "-c", asked],
             cwd=self.code,
@@ -47,7 +47,7 @@ class Version:
             text=True,
             check=True,
         ).stdout.split()
-        return {name: value for name, value in SHORT.items() if name.lower() in known}
+        return {name: value for name, value in SHORT.items() if f"SPLITTER_{name}" in known}
 
 
 NOW = Version("now", checkout.MANIFESTS)

@@ -250,7 +250,7 @@ def watch_of(
         )
         address, namespaces = settings.relief_prometheus, settings.watch_namespaces
         measure = partial(used_by_prometheus, address, queries, namespaces)
-    interval_s = settings.relief_interval_s
+    interval_s = settings.tuning.relief_interval_s
     return HotNodesWatch(
         reader,
         cache,

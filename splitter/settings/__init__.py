@@ -21,34 +21,11 @@ _TLS_FILES = ("metrics_tls", "metrics_client_ca", "estimator_tls", "estimator_cl
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class Settings(BaseModel):
-    """How one installation of splitter behaves; every field has a default that works."""
+class TuningSettings(BaseModel):
+    """Timings that no page promises: they may change with any release."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    kubeconfig: Path | None = Field(
-        default=None, description="Credentials to use; without it, those of the pod splitter runs in."
-    )
-    context: str | None = Field(
-        default=None, min_length=1, description="Context within the kubeconfig; without it, the current one."
-    )
-    watch_namespaces: tuple[str, ...] = Field(
-        default=(), description="Only these namespaces; Roles suffice then. Empty: all."
-    )
-    excluded_namespaces: tuple[str, ...] = Field(
-        default=("kube-system", "kube-public", "kube-node-lease"),
-        description="Namespaces whose workloads are refused, labelled or not, as in splitter's own. The "
-        "policy on its account names them too (`admission/own-account.yaml`; the chart does it).",
-    )
-    grace_s: Seconds = Field(
-        default=180, ge=0, description="Default of `splitter.io/grace`: how long a shortage of spot may last."
-    )
-    soak_s: Seconds = Field(
-        default=600,
-        ge=1,
-        le=MAX_SOAK_S,
-        description="Default of `splitter.io/soak`: how long spot must be ready before cover goes.",
-    )
     soak_max_s: Seconds = Field(
         default=3600, ge=1, description="The soak doubles up to here while spot flaps."
     )
@@ -80,6 +57,50 @@ class Settings(BaseModel):
     first_window: int = Field(
         default=1, ge=1, le=1000, description="Replicas first asked of spot while nobody knows if it is back."
     )
+    node_coalesce_s: Seconds = Field(
+        default=0.05, ge=0, le=0.1, description="Node events within this time make one reconcile."
+    )
+    vanished_node_wait_s: Seconds = Field(
+        default=40,
+        ge=0,
+        description="Pods of a StatefulSet on a Node deleted while Ready are removed after so long.",
+    )
+    relief_interval_s: Seconds = Field(
+        default=60, ge=1, description="Seconds between two looks at real use, while a workload asks."
+    )
+    relief_cycle_s: Seconds = Field(
+        default=600, ge=1, description="Bounds of relief count in this time; rests last three times as long."
+    )
+
+
+class Settings(BaseModel):
+    """How one installation of splitter behaves; every field has a default that works."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    kubeconfig: Path | None = Field(
+        default=None, description="Credentials to use; without it, those of the pod splitter runs in."
+    )
+    context: str | None = Field(
+        default=None, min_length=1, description="Context within the kubeconfig; without it, the current one."
+    )
+    watch_namespaces: tuple[str, ...] = Field(
+        default=(), description="Only these namespaces; Roles suffice then. Empty: all."
+    )
+    excluded_namespaces: tuple[str, ...] = Field(
+        default=("kube-system", "kube-public", "kube-node-lease"),
+        description="Namespaces whose workloads are refused, labelled or not, as in splitter's own. The "
+        "policy on its account names them too (`admission/own-account.yaml`; the chart does it).",
+    )
+    grace_s: Seconds = Field(
+        default=180, ge=0, description="Default of `splitter.io/grace`: how long a shortage of spot may last."
+    )
+    soak_s: Seconds = Field(
+        default=600,
+        ge=1,
+        le=MAX_SOAK_S,
+        description="Default of `splitter.io/soak`: how long spot must be ready before cover goes.",
+    )
     workers: int = Field(default=8, ge=1, le=256, description="Workloads reconciled at the same time.")
     emergency_workers: int = Field(
         default=64, ge=1, le=1024, description="As many more, for workloads under which a node goes."
@@ -95,20 +116,12 @@ class Settings(BaseModel):
     look_again_s: Seconds = Field(
         default=60, ge=1, description="A refusal that something else mends is looked at again after this."
     )
-    node_coalesce_s: Seconds = Field(
-        default=0.05, ge=0, le=0.1, description="Node events within this time make one reconcile."
-    )
     api_timeout_s: Seconds = Field(
         default=10, gt=0, le=600, description="How long one request to the API server may take."
     )
     delete_pods_of_vanished_nodes: bool = Field(
         default=True,
         description="Delete, gracefully, pods whose Node object is gone: replaced a minute sooner.",
-    )
-    vanished_node_wait_s: Seconds = Field(
-        default=40,
-        ge=0,
-        description="Pods of a StatefulSet on a Node deleted while Ready are removed after so long.",
     )
     member_restarts_per_hour: int = Field(
         default=4, ge=2, le=1000, description="Placement: splitter ends one member at most so often an hour."
@@ -149,12 +162,6 @@ class Settings(BaseModel):
     relief_pod_memory_query: str = Field(
         default='sum by (namespace, pod) (container_memory_working_set_bytes{container!="",pod!=""})',
         description="The same for bytes of memory.",
-    )
-    relief_interval_s: Seconds = Field(
-        default=60, ge=1, description="Seconds between two looks at real use, while a workload asks."
-    )
-    relief_cycle_s: Seconds = Field(
-        default=600, ge=1, description="Bounds of relief count in this time; rests last three times as long."
     )
     placeholder_image: str = Field(
         default="registry.k8s.io/pause:3.10", description="Image of placeholders: sleeps, as its own user."
@@ -222,6 +229,7 @@ class Settings(BaseModel):
     estimator_client_ca: Path | None = Field(
         default=None, description="File with an authority: it answers clients with its certificate only."
     )
+    tuning: TuningSettings = Field(default=TuningSettings(), description="Timings that nothing promises.")
     log_format: Literal["text", "json"] = Field(default="text", description="One line each: text, or JSON.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least important lines that are written."
@@ -300,10 +308,11 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _agree(self) -> "Settings":
-        if self.soak_s > self.soak_max_s:
+        longest_s = self.tuning.soak_max_s
+        if self.soak_s > longest_s:
             raise ValueError(
-                f"soak_s is {self.soak_s:g} and soak_max_s {self.soak_max_s:g}; "
-                f"the first may not be the longer. Write soak_max_s: {self.soak_s:g} or more"
+                f"soak_s is {self.soak_s:g} and tuning.soak_max_s {longest_s:g}; "
+                f"the first may not be the longer. Write soak_max_s: {self.soak_s:g} or more under tuning"
             )
         if self.metrics_client_ca and not self.metrics_tls:
             raise ValueError("metrics_client_ca is about metrics over TLS. Write metrics_tls too")

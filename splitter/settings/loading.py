@@ -7,14 +7,22 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from splitter.core.errors import UNREADABLE, SplitterError
 from splitter.core.labels_annotations.words import parse_duration, quoted
 from splitter.core.reasons import Reason
-from splitter.settings import Settings, hint
+from splitter.settings import Settings, TuningSettings, hint
+
+Place = tuple[str, ...]
+"""Where a setting is in the file: ("workers",), or within a block, ("tuning", "calm_s")."""
 
 ENVIRONMENT_PREFIX: Final = "SPLITTER_"
+TUNING: Final = "tuning"
+PLACES: Final[tuple[Place, ...]] = (
+    *((name,) for name in Settings.model_fields if name != TUNING),
+    *((TUNING, name) for name in TuningSettings.model_fields),
+)
 
 # What Kubernetes puts into a pod's environment for a Service whose name begins with "splitter"; the
 # Service "splitter-http" makes SPLITTER_HTTP_PORT, which is why the value is looked at too.
@@ -33,18 +41,25 @@ def load_settings(file: Path | None = None, environment: Mapping[str, str] | Non
     `environment` is the process's own unless given. Raises SplitterError with a sentence for each
     thing that is wrong, in the file and in the environment alike.
 
-    >>> load_settings(environment={"SPLITTER_WORKERS": "4"}).workers
-    4
+    >>> load_settings(environment={"SPLITTER_WORKERS": "4", "SPLITTER_TUNING_CALM_S": "60"}).tuning.calm_s
+    60.0
     """
-    variables = os.environ if environment is None else environment
-    written, unknown_keys = _known(_from_file(file), lambda key: f"{key} in {file}", lambda name: name)
-    given, unknown_variables = _known(_from_environment(variables), _variable, _variable)
-    problems = [*unknown_keys, *unknown_variables]
+    written = _from_file(file)
+    given = _from_environment(os.environ if environment is None else environment)
+    named = {place: f"{in_file(place)} in {file}" for place in written}
+    problems = [
+        *(f"{named[place]} {_misplaced(place, written[place], in_file)}" for place in _unknown(written)),
+        *(f"{variable(place)} {_misplaced(place, given[place], variable)}" for place in _unknown(given)),
+    ]
+    values: dict[str, object] = {}
+    tuning: dict[str, object] = {}
+    for place, value in {**written, **given}.items():
+        if place in PLACES:
+            (values if len(place) == 1 else tuning)[place[-1]] = value
     try:
-        settings = Settings.model_validate({**written, **given})
+        settings = Settings.model_validate({**values, TUNING: tuning})
     except ValidationError as error:
-        named = {name: f"{name} in {file}" for name in written} | {name: _variable(name) for name in given}
-        problems += _problems(error, named)
+        problems += _problems(error, named | {place: variable(place) for place in given})
     if problems:
         raise SplitterError(_REASON, " ".join(problems))
     return settings
@@ -53,11 +68,38 @@ def load_settings(file: Path | None = None, environment: Mapping[str, str] | Non
 _REASON: Final = Reason.INVALID_SETTINGS
 
 
-def _variable(name: str) -> str:
-    return f"{ENVIRONMENT_PREFIX}{name.upper()}"
+def variable(place: Place) -> str:
+    """Return a setting's name in the environment."""
+    return ENVIRONMENT_PREFIX + "_".join(place).upper()
 
 
-def _from_file(file: Path | None) -> dict[str, object]:
+def in_file(place: Place) -> str:
+    """Return a setting's name in the file, as in "tuning.calm_s"."""
+    return ".".join(place)
+
+
+def place_of(name: str) -> Place:
+    """Return the place of a variable of ours.
+
+    >>> place_of("SPLITTER_TUNING_CALM_S"), place_of("SPLITTER_WORKERS")
+    (('tuning', 'calm_s'), ('workers',))
+    """
+    block, _, within = (key := name.removeprefix(ENVIRONMENT_PREFIX).lower()).partition("_")
+    return (block, within) if block == TUNING and within else (key,)
+
+
+def placed(content: Mapping[object, object]) -> dict[Place, object]:
+    """Return what a file says, by places; a block that is no mapping stays whole."""
+    values: dict[Place, object] = {}
+    for key, value in content.items():
+        if key == TUNING and isinstance(value, Mapping):
+            values |= {(TUNING, str(name)): each for name, each in value.items()}
+        else:
+            values[str(key),] = value
+    return values
+
+
+def _from_file(file: Path | None) -> dict[Place, object]:
     """Return what the file says, key by key."""
     if file is None:
         return {}
@@ -72,13 +114,13 @@ def _from_file(file: Path | None) -> dict[str, object]:
         return {}
     if not isinstance(content, dict):
         raise SplitterError(_REASON, f'the settings {file} are no mapping. Write lines such as "workers: 8".')
-    return {str(key): value for key, value in content.items()}
+    return placed(content)
 
 
-def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
-    """Return what the environment says, by the names of settings, without what is not meant for us."""
+def _from_environment(variables: Mapping[str, str]) -> dict[Place, object]:
+    """Return what the environment says, by the places of settings, without what is not meant for us."""
     return {
-        name.removeprefix(ENVIRONMENT_PREFIX).lower(): value
+        place_of(name): value
         for name, value in sorted(variables.items())
         if name.startswith(ENVIRONMENT_PREFIX) and not _is_foreign(name, value)
     }
@@ -87,46 +129,66 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
 def _is_foreign(name: str, value: str) -> bool:
     if name.startswith(_NOT_SETTINGS):
         return True
-    ours = name.removeprefix(ENVIRONMENT_PREFIX).lower() in Settings.model_fields
+    ours = place_of(name) in PLACES
     return bool(_SERVICE_ADDRESS.fullmatch(value) if ours else _SERVICE_LINK.fullmatch(name))
 
 
-def _known(
-    values: Mapping[str, object], where: Callable[[str], str], spelled: Callable[[str], str]
-) -> tuple[dict[str, object], list[str]]:
-    """Return the values of known settings, and a sentence for each unknown one."""
-    names = tuple(Settings.model_fields)
-    problems = [
-        f"{where(name)} is no setting; {hint(name, names, spelled)}" for name in values if name not in names
-    ]
-    return {name: value for name, value in values.items() if name in names}, problems
+def _unknown(values: Mapping[Place, object]) -> list[Place]:
+    return [place for place in values if place not in PLACES]
 
 
-def _problems(error: ValidationError, named: Mapping[str, str]) -> list[str]:
+def _misplaced(place: Place, value: object, spelled: Callable[[Place], str]) -> str:
+    """Return what is wrong with a name that is no setting's, and what to write."""
+    names = {known[-1]: known for known in (*PLACES, (TUNING,))}
+    name, is_file = place[-1].removeprefix(f"{TUNING}."), spelled is in_file
+    if place == (TUNING,):
+        return (
+            f'{_said(value)}; it must be a block of settings. Write for example "tuning: {{calm_s: 60}}".'
+            if is_file
+            else f"is no setting. Write a variable for each, such as {variable((TUNING, 'calm_s'))}."
+        )
+    if name not in names:
+        candidates = tuple(one for one in names if len(names[one]) >= len(place))
+        return f"is no setting; {hint(name, candidates, lambda near: spelled(names[near]))}"
+    inside = len(names[name]) > 1
+    write = f'"{name}: ..." {"below tuning:, indented" if inside else "outside it"}'
+    return (
+        f"{'belongs' if inside else 'does not belong'} under tuning. "
+        f"Write {write if is_file else variable(names[name])}."
+    )
+
+
+def _problems(error: ValidationError, named: Mapping[Place, str]) -> list[str]:
     """Return one sentence for each setting that is wrong."""
-    problems: dict[str, str] = {}
+    problems: dict[Place, str] = {}
     for fault in error.errors(include_url=False):
-        name = str(fault["loc"][0]) if fault["loc"] else ""
+        place = next((one for one in PLACES if fault["loc"][: len(one)] == one), ())
+        where = named.get(place, in_file(place))
         if fault["type"] == "value_error":
             message = str(fault.get("ctx", {}).get("error", fault["msg"]))
             ended = message if message.endswith(("?", ".")) else f"{message}."
-            problems.setdefault(name, f"{named.get(name, name)}: {ended}" if name else ended)
+            problems.setdefault(place, f"{where}: {ended}" if place else ended)
         else:
-            problems.setdefault(name, _problem(name, named.get(name, name), fault["input"]))
+            problems.setdefault(place, _problem(place, where, fault["input"]))
     return list(problems.values())
 
 
-def _problem(name: str, where: str, value: object) -> str:
-    seconds = parse_duration(value) if isinstance(value, str) and name.endswith("_s") else None
-    default = default_of(name)
+def _problem(place: Place, where: str, value: object) -> str:
+    seconds = parse_duration(value) if isinstance(value, str) and place[-1].endswith("_s") else None
+    default = default_of(place)
     example = f"Write for example {quoted(default)}." if default else "Leave it out for the default."
     advice = f'Write "{seconds}".' if seconds else example
-    return f"{where} is {quoted(str(value))}; it must be {must_be(name)}. {advice}"
+    return f"{where} {_said(value)}; it must be {must_be(place)}. {advice}"
 
 
-def must_be(name: str) -> str:
+def _said(value: object) -> str:
+    return "is empty" if value is None else f"is {quoted(str(value))}"
+
+
+def must_be(place: Place) -> str:
     """Return what a setting's value may be, from its field, as in "a whole number, 0 or more"."""
-    schema = Settings.model_json_schema()["properties"][name]
+    name = place[-1]
+    schema = _model(place).model_json_schema()["properties"][name]
     schema = {**schema, **next((part for part in schema.get("anyOf", ()) if part.get("type") != "null"), {})}
     lowest, above, highest = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
     low = f"{lowest:g} or more" if lowest is not None else f"more than {above:g}" if above is not None else ""
@@ -150,9 +212,13 @@ def must_be(name: str) -> str:
     return f"{unit}, {low}" if low else unit
 
 
-def default_of(name: str) -> str:
+def _model(place: Place) -> type[BaseModel]:
+    return Settings if len(place) == 1 else TuningSettings
+
+
+def default_of(place: Place) -> str:
     """Return a default as one writes it, "" where there is none to write."""
-    match Settings.model_fields[name].default:
+    match _model(place).model_fields[place[-1]].default:
         case bool() as switch:
             return str(switch).lower()
         case int() | float() as number:

@@ -315,7 +315,7 @@ class Run:
         self.api = Served(workloads)
         settings = Settings()
         self.queue = WorkQueue(
-            settings.node_coalesce_s,
+            settings.tuning.node_coalesce_s,
             REST_S,
             workers=settings.workers,
             emergency_workers=settings.emergency_workers,

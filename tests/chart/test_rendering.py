@@ -213,6 +213,8 @@ class TestRendering:
             ("networkPolicy.metricsFrom[0].cidr=10.0.0.0/16", "metricsFrom"),
             ("settings.grace=60", "grace"),
             ("settings.grace_s=often", "grace_s"),
+            ("settings.tuning.calm_s=often", "calm_s"),
+            ("settings.calm_s=60", "calm_s"),
             ("settings.watch_namespaces={shop}", "watch_namespaces"),
             ("watchNamespaces={Shop}", "watchNamespaces"),
             ("image.name=splitter", "name"),

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from chart.values_table import Value, values, with_table
 from splitter import __version__
 from splitter.bundled import bundled_path
-from splitter.settings import Settings
+from splitter.settings import Settings, TuningSettings
 
 CHART = bundled_path("manifests/helm/splitter")
 SCHEMA = CHART / "values.schema.json"
@@ -50,17 +51,21 @@ def _value(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def settings_schema() -> dict[str, Any]:
-    """Return the schema of `settings`, from the very class that reads them in the pod."""
-    fields = Settings.model_json_schema()["properties"]
+    """Return the schema of `settings`, from the very classes that read them in the pod."""
+    schema = _block(Settings, "docs/reference/settings.md; watch_namespaces is watchNamespaces here.")
+    schema["properties"]["tuning"] = _block(TuningSettings, Settings.model_fields["tuning"].description)
+    return schema
+
+
+def _block(model: type[BaseModel], description: str | None) -> dict[str, Any]:
     properties = {
         name: {key: value for key, value in {**field, **_value(field)}.items() if key in KEPT}
-        for name, field in fields.items()
+        for name, field in model.model_json_schema()["properties"].items()
         if name not in NOT_VALUES
     }
-    reported = "docs/reference/settings.md; watch_namespaces is watchNamespaces here."
     return {
         "type": "object",
-        "description": reported,
+        "description": description,
         "additionalProperties": False,
         "properties": properties,
     }

@@ -9,8 +9,10 @@ from splitter.settings.loading import load_settings
 def test_settings_are_settings() -> None:
     """Each is known to splitter, and says what was chosen."""
     settings = load_settings(environment=DemoOptions(soak_s=7.0, grace_s=8.0, release_s=9.5).settings)
-    assert (settings.soak_s, settings.grace_s, settings.release_s) == (7.0, 8.0, 9.5)
-    assert settings.calm_s == settings.soak_s, "else the whole life of the sandbox would count as flapping"
+    assert (settings.soak_s, settings.grace_s, settings.tuning.release_s) == (7.0, 8.0, 9.5)
+    assert settings.tuning.calm_s == settings.soak_s, (
+        "else the whole life of the sandbox would count as flapping"
+    )
     assert (settings.http_port, settings.metrics_port) == (0, 0), "two demos can run side by side"
 
 

@@ -23,10 +23,10 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.observe import Observer
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
-from splitter.settings import Settings
+from splitter.settings import Settings, TuningSettings
 
 EVIL, VICTIM = "evil", "shop"
-SETTINGS = Settings(vanished_node_wait_s=0, own_namespace="splitter-system")
+SETTINGS = Settings(tuning=TuningSettings(vanished_node_wait_s=0), own_namespace="splitter-system")
 # What leads elsewhere, when it is put into a path, a query, a selector or a sentence as it is.
 LEADING = (
     f"../../{VICTIM}/deployments/web",

@@ -34,21 +34,23 @@ class TestPrecedence:
         assert settings == Settings()
         assert settings.templates_dir == bundled_path("templates")
         assert (settings.soak_s, settings.grace_s) == (policy.soak_s, policy.grace_s)
-        for name in ("soak_max_s", "calm_s", "reset_s", "burst_s", "fast_s", "release_s", "step_interval_s"):
-            assert getattr(settings, name) == getattr(tuning, name)
-        assert (settings.step_fraction, settings.first_window) == (
-            tuning.step_fraction,
-            tuning.capacity_probe_replicas,
-        )
+        own = {name: value for name, value in settings.tuning if hasattr(tuning, name)}
+        assert own == {name: getattr(tuning, name) for name in own}
+        assert len(own) == 11
 
     def test_environment_over_file(self, file: Path) -> None:
         """The environment wins over the file, the file over the defaults, setting by setting."""
-        file.write_text("workers: 5\nsoak_s: 60\nwatch_namespaces: [shop]\n")
-        settings = load_settings(file, {"SPLITTER_WORKERS": "3", "SPLITTER_WATCH_NAMESPACES": "a, b,"})
+        file.write_text(
+            "workers: 5\nsoak_s: 60\nwatch_namespaces: [shop]\n"
+            "tuning: {calm_s: 50, fast_s: 9, release_s: null}\n"
+        )
+        over = {"WORKERS": "3", "WATCH_NAMESPACES": "a, b,", "TUNING_CALM_S": "5"}
+        settings = load_settings(file, {f"SPLITTER_{name}": value for name, value in over.items()})
         assert settings.model_dump(exclude_defaults=True) == {
             "workers": 3,
             "soak_s": 60.0,
             "watch_namespaces": ("a", "b"),
+            "tuning": {"calm_s": 5.0, "fast_s": 9.0},
         }
 
     def test_empty_file(self, file: Path) -> None:
@@ -120,6 +122,11 @@ class TestPrometheus:
         assert load_settings(environment=asked).relief_prometheus == "https://m.example/p"
 
 
+ONE_BY_ONE = "Write a variable for each, such as SPLITTER_TUNING_CALM_S."
+SECONDS = 'it must be a number of seconds, 0 or more. Write for example "3600".'
+NO_BLOCK = 'it must be a block of settings. Write for example "tuning: {calm_s: 60}".'
+
+
 class TestMessages:
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
@@ -135,10 +142,10 @@ class TestMessages:
                 'SPLITTER_WORKERS is "0"; it must be a whole number, 1..256. Write for example "8".',
             ),
             (
-                "STEP_FRACTION",
+                "TUNING_STEP_FRACTION",
                 "2",
                 (
-                    'SPLITTER_STEP_FRACTION is "2"; it must be a number, more than 0, at most 1. '
+                    'SPLITTER_TUNING_STEP_FRACTION is "2"; it must be a number, more than 0, at most 1. '
                     'Write for example "0.25".'
                 ),
             ),
@@ -173,6 +180,23 @@ class TestMessages:
             ),
             ("CONTEXT", "", 'SPLITTER_CONTEXT is ""; it must be a text. Leave it out for the default.'),
             ("WORKRS", "3", "SPLITTER_WORKRS is no setting; did you mean SPLITTER_WORKERS?"),
+            ("CALM_S", "3", "SPLITTER_CALM_S belongs under tuning. Write SPLITTER_TUNING_CALM_S."),
+            (
+                "TUNING_SOAK_S",
+                "3",
+                "SPLITTER_TUNING_SOAK_S does not belong under tuning. Write SPLITTER_SOAK_S.",
+            ),
+            (
+                "TUNING_CLAM_S",
+                "3",
+                "SPLITTER_TUNING_CLAM_S is no setting; did you mean SPLITTER_TUNING_CALM_S?",
+            ),
+            ("TUNING", "{}", f"SPLITTER_TUNING is no setting. {ONE_BY_ONE}"),
+            (
+                "TUNING_CALM_S",
+                "1h",
+                'SPLITTER_TUNING_CALM_S is "1h"; it must be a number of seconds, 0 or more. Write "3600".',
+            ),
             (
                 "PROVIDER_PRESETS",
                 "gke,kerpenter",
@@ -187,11 +211,11 @@ class TestMessages:
                 ),
             ),
             (
-                "SOAK_MAX_S",
+                "TUNING_SOAK_MAX_S",
                 "60",
                 (
-                    "soak_s is 600 and soak_max_s 60; the first may not be the longer. "
-                    "Write soak_max_s: 600 or more."
+                    "soak_s is 600 and tuning.soak_max_s 60; the first may not be the longer. "
+                    "Write soak_max_s: 600 or more under tuning."
                 ),
             ),
             (
@@ -228,10 +252,51 @@ class TestMessages:
             f'http_port in {file} is "100000"; it must be a whole number, 0..65535. Write for example "8080".'
         )
 
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            (
+                "calm_s: 60",
+                'calm_s in FILE belongs under tuning. Write "calm_s: ..." below tuning:, indented.',
+            ),
+            (
+                "tuning.calm_s: 60",
+                'tuning.calm_s in FILE belongs under tuning. Write "calm_s: ..." below tuning:, indented.',
+            ),
+            (
+                "tuning: {soak_s: 60}",
+                'tuning.soak_s in FILE does not belong under tuning. Write "soak_s: ..." outside it.',
+            ),
+            ("tuning: {clam_s: 60}", "tuning.clam_s in FILE is no setting; did you mean tuning.calm_s?"),
+            ("tunning: {calm_s: 60}", "tunning in FILE is no setting; did you mean tuning?"),
+            ("tuning:", f"tuning in FILE is empty; {NO_BLOCK}"),
+            ("tuning: []", f'tuning in FILE is "[]"; {NO_BLOCK}'),
+            ("tuning: fast", f'tuning in FILE is "fast"; {NO_BLOCK}'),
+            (
+                "tuning: {calm_s: 1h}",
+                'tuning.calm_s in FILE is "1h"; it must be a number of seconds, 0 or more. Write "3600".',
+            ),
+            (
+                "tuning: {calm_s: }",
+                f"tuning.calm_s in FILE is empty; {SECONDS}",
+            ),
+            (
+                "tuning: {calm_s: {a: b}}",
+                f"tuning.calm_s in FILE is \"{{'a': 'b'}}\"; {SECONDS}",
+            ),
+        ],
+    )
+    def test_tuning(self, file: Path, text: str, sentence: str) -> None:
+        """A timing in the wrong place says which is right; a block that is none, how one looks."""
+        file.write_text(text)
+        assert message(file) == sentence.replace("FILE", str(file))
+
     def test_far_from_any(self, file: Path) -> None:
-        """A key that resembles nothing gets the list of all."""
+        """A key that resembles nothing gets the list of all, within a block of those there."""
         file.write_text("xyzzy: 1\n")
         assert message(file).startswith(f"xyzzy in {file} is no setting; known are kubeconfig, context, ")
+        file.write_text("tuning: {xyzzy: 1}\n")
+        assert message(file).startswith(f"tuning.xyzzy in {file} is no setting; known are tuning.soak_max_s")
 
     @pytest.mark.parametrize(
         ("text", "part"),

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from settings_reference import settings_reference
-from splitter.settings import Settings
+from splitter.settings import Settings, TuningSettings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -18,6 +18,10 @@ class TestReference:
 
     def test_every_setting_is_described(self) -> None:
         """Each field has a sentence."""
-        for name, field in Settings.model_fields.items():
+        for name, field in {**Settings.model_fields, **TuningSettings.model_fields}.items():
             assert field.description, name
             assert field.description.endswith("."), name
+
+    def test_no_name_is_in_both(self) -> None:
+        """So a name in the wrong place says which place is the right one."""
+        assert not Settings.model_fields.keys() & TuningSettings.model_fields.keys()

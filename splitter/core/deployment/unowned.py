@@ -145,7 +145,7 @@ def lost_meanwhile(this: PlanInput, planned: RebalanceState | None = None) -> Re
     ) or _missing_on_spot(this.observed)
     if known.lost or this.observed.rebalance.lost or not gone:
         return None
-    window = this.rules.tuning.capacity_probe_replicas
+    window = this.rules.tuning.first_window
     return replace(
         known,
         lost=True,

@@ -266,11 +266,12 @@ def _refused(observed: PlacementInput, end: End) -> Hold | None:
 def _may_still_run(observed: PlacementInput, end: End, tuning: Tuning) -> Hold | None:
     """Hold a pod whose Node went while Ready: somebody deleted it, and a kubelet may run the pod on (P14)."""
     pod = end.pod
-    wait_s = observed.waits.left_s(pod.vanished_since, tuning.vanished_s)
+    wait_s = observed.waits.left_s(pod.vanished_since, tuning.vanished_node_wait_s)
     if not wait_s:
         return None
+    removed_at = clock(pod.vanished_since, tuning.vanished_node_wait_s)
     message = (
-        f"{pod.name} is removed at {clock(pod.vanished_since, tuning.vanished_s)}: Node {pod.node} was Ready"
+        f"{pod.name} is removed at {removed_at}: Node {pod.node} was Ready"
         " when its object went, so the pod may still run there, or the node may register anew"
     )
     return Hold(Note(Reason.SPOT_LOST, message) if pod.on_spot else waiting(message), wait_s)

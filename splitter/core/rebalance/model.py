@@ -45,7 +45,7 @@ class Tuning:
     """Losses closer together than this are one event (AWS reclaims in bursts of minutes)."""
     settle_s: float = 10.0
     """So long after a loss, free spot nodes are not believed: the next notice may be theirs."""
-    capacity_probe_replicas: int = 1
+    first_window: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
     barren_losses: int = 10
     """Spot rests after so many losses in a row that each came before it had earned anything (R27)."""
@@ -62,7 +62,7 @@ class Tuning:
     the notice is shorter (docs/adr/0031)."""
     restarts_per_hour: int = 4
     """Placement: one member is ended at most so often within an hour; to restore order, half as often."""
-    vanished_s: float = 40.0
+    vanished_node_wait_s: float = 40.0
     """Placement: so long a pod stays whose Node went while Ready. Kubernetes' own collector waits as long."""
 
 

@@ -49,7 +49,7 @@ def short_since(
 def widen(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> RebalanceState:
     """Step 4a (R41): double the window when everything last asked for is ready; forget it after the loss."""
     want, ready, window = _want(observed, policy), observed.spot_ready, state.window
-    narrowest = tuning.capacity_probe_replicas
+    narrowest = tuning.first_window
     if not state.lost:
         short = is_short(observed, policy, state)
         more = observed.spot_accounted + 1 if observed.spot_accounted < want else state.asked

@@ -182,8 +182,8 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             state,
             lost=True,
             interrupted=True,
-            window=tuning.capacity_probe_replicas,
-            asked=observed.spot_ready + tuning.capacity_probe_replicas,
+            window=tuning.first_window,
+            asked=observed.spot_ready + tuning.first_window,
         )
     charged = (*sorted(known), *sorted(unknown))[:CHARGED_MAX]
     return with_changes(
@@ -332,7 +332,7 @@ def _ask(figures: Figures, top: int) -> int:
     # or let go, a minute at most. Room that is there is used at once.
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
     blind = (figures.covered or not observed.spot_doomed) and not observed.on_demand_over_quota
-    capacity_probe = figures.tuning.capacity_probe_replicas if blind else 0
+    capacity_probe = figures.tuning.first_window if blind else 0
     if figures.doubted:
         proving = capacity_probe if figures.tried_again is None else 0
         return min(top, max(observed.spot_ready, proving) + figures.keep)

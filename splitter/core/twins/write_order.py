@@ -104,7 +104,7 @@ def _may_still_run(pod: PodView, this: PlanInput) -> bool:
 
     Its successor of the same name would be made beside it. As in placement (docs/adr/0034).
     """
-    return this.observed.waits.left_s(pod.vanished_since, this.rules.tuning.vanished_s) > 0
+    return this.observed.waits.left_s(pod.vanished_since, this.rules.tuning.vanished_node_wait_s) > 0
 
 
 def cost_of(pod: PodView) -> SetDeletionCost | None:

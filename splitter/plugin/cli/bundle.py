@@ -25,7 +25,6 @@ from splitter.plugin.cli.target import Target, as_namespace
 from splitter.plugin.kube.bundle import BundleParts, read_bundle
 from splitter.plugin.report.bundle import files, overview
 from splitter.report.printable import printable
-from splitter.settings import Settings
 
 _FOLDER = "splitter-bundle"
 _MODE = 0o600
@@ -106,7 +105,7 @@ async def _read(cluster: Cluster, target: Target, installation: str | None, log_
 
 def contents(read: BundleParts) -> dict[str, str]:
     """Return each file of the archive, the overview first."""
-    made = files(read.objects, Settings.model_fields)
+    made = files(read.objects)
     for pod, text in read.logs.items():
         leads = pod.removesuffix("-previous") == read.leader
         made[f"logs/{'leader-' if leads else ''}{pod}.log"] = text

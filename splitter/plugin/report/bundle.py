@@ -14,6 +14,7 @@ import yaml
 from splitter.core.errors import UNREADABLE
 from splitter.core.labels_annotations import PREFIX
 from splitter.report.discretion import without_values
+from splitter.settings.loading import ENVIRONMENT_PREFIX, PLACES, in_file, place_of, placed
 
 Raw = Mapping[str, Any]
 _CUT: Final = "…"
@@ -26,19 +27,17 @@ _STATUS: Final = (
     *("unavailableReplicas", "terminatingReplicas", "currentReplicas", "fullyLabeledReplicas"),
 )
 _LEASE: Final = ("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions")
-_ENVIRONMENT: Final = "SPLITTER_"
 _SENTENCES: Final = frozenset({"message", "signal", "conflictingWriter", "fighter"})
 # Of a Split's spec; what is not named is not splitter's.
 _SPLIT_SPEC: Final = ("source", "takeOver", "onDemandOrdinals", "replicas")
 
 
-def files(objects: Mapping[str, list[Any]], settings: Iterable[str]) -> dict[str, str]:
-    """Return the JSON file of each kind of object that was read. `settings` are the names of all settings."""
-    known = frozenset(settings)
+def files(objects: Mapping[str, list[Any]]) -> dict[str, str]:
+    """Return the JSON file of each kind of object that was read."""
     shaped: dict[str, Callable[[Raw], object]] = {
         "version": lambda raw: {key: raw.get(key) for key in ("gitVersion", "platform")},
-        "deployment": lambda raw: _controller(raw, known),
-        "settings": lambda raw: _settings(raw, known),
+        "deployment": _controller,
+        "settings": _settings,
         "pods": _pod,
         "lease": lambda raw: _kept(raw.get("spec"), _LEASE),
         "splits": _split,
@@ -127,7 +126,7 @@ def _without_values(value: object, field: str = "") -> object:
     )
 
 
-def _controller(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
+def _controller(raw: Raw) -> dict[str, Any]:
     """Return splitter's own Deployment: images and settings; never what a Secret holds."""
     kept = _workload(raw)
     pod = ((raw.get("spec") or {}).get("template") or {}).get("spec") or {}
@@ -135,7 +134,7 @@ def _controller(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
         {
             **_kept(one, ("name", "image", "resources")),
             "args": _arguments(one.get("args") or ()),
-            "env": [_variable(each, settings) for each in one.get("env") or ()],
+            "env": [_variable(each) for each in one.get("env") or ()],
         }
         for one in pod.get("containers") or ()
     ]
@@ -155,16 +154,16 @@ def _arguments(words: Iterable[object]) -> list[str]:
     return kept
 
 
-def _variable(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
+def _variable(raw: Raw) -> dict[str, Any]:
     """Return a variable's name, and its value where it is a setting that is written there."""
     name = str(raw.get("name", ""))
     if sources := raw.get("valueFrom"):
         return {"name": name, "from": sorted(sources)}
-    is_setting = name.removeprefix(_ENVIRONMENT).lower() in settings and name.startswith(_ENVIRONMENT)
+    is_setting = name.startswith(ENVIRONMENT_PREFIX) and place_of(name) in PLACES
     return {"name": name, "value": raw.get("value", "") if is_setting else _CUT}
 
 
-def _settings(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
+def _settings(raw: Raw) -> dict[str, Any]:
     """Return the settings of the file; of what is no setting, the name."""
     try:
         parsed = yaml.safe_load((raw.get("data") or {}).get("settings.yaml", ""))
@@ -172,7 +171,7 @@ def _settings(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
         return {"unreadable": "settings.yaml is no YAML"}
     if not isinstance(parsed, dict):
         return {}
-    return {str(key): value if key in settings else _CUT for key, value in parsed.items()}
+    return {in_file(place): value if place in PLACES else _CUT for place, value in placed(parsed).items()}
 
 
 def _pod(raw: Raw) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from lab.fixtures.shop import LABEL, Shop
 from lab.sandbox import Between, Instant, Recorder, Sandbox
 from lab.sandbox.recording import PodSeen
 from lab.sandbox.waiting import wait_until
-from splitter.core.rebalance import Tuning
 from splitter.plugin.simulate.trace import Change, Trace
+from splitter.settings import TuningSettings
 
 ON_DEMAND_NODES = 6
 NAMESPACE = "boutique"
@@ -55,10 +55,13 @@ class Outcome:
 def settings(factor: float) -> dict[str, str]:
     """Return the environment of a splitter whose every duration is so many times shorter."""
     policy, tuning = tuned(factor)
-    times = {name: getattr(tuning, name) for name in Tuning.__dataclass_fields__ if name.endswith("_s")}
-    times |= {"soak_s": policy.soak_s, "grace_s": policy.grace_s}
-    ports = {"SPLITTER_HTTP_PORT": "0", "SPLITTER_METRICS_PORT": "0"}
-    return {f"SPLITTER_{name.upper()}": f"{seconds:g}" for name, seconds in times.items()} | ports
+    times = {
+        f"TUNING_{name}": getattr(tuning, name)
+        for name in TuningSettings.model_fields
+        if hasattr(tuning, name)
+    }
+    times |= {"SOAK_S": policy.soak_s, "GRACE_S": policy.grace_s, "HTTP_PORT": 0, "METRICS_PORT": 0}
+    return {f"SPLITTER_{name.upper()}": f"{number:g}" for name, number in times.items()}
 
 
 def play(trace: Trace, factor: float, cast: Cast, tell: Callable[[str], None]) -> Outcome:

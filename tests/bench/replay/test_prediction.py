@@ -3,9 +3,11 @@
 import pytest
 
 from bench.replay.prediction import Figures, compressed, predicted, spread, tuned
+from bench.replay.stage import settings
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.plugin.simulate.trace import Change, Trace
+from splitter.settings.loading import load_settings
 
 FOUR = tuple(Change(0.0, f"node{number}", added=True) for number in range(4))
 
@@ -30,7 +32,12 @@ class TestCompression:
         assert tuning.soak_max_s == Tuning().soak_max_s / 60
         assert tuning.release_s == 1.0
         assert tuning.step_fraction == Tuning().step_fraction
-        assert tuning.capacity_probe_replicas == Tuning().capacity_probe_replicas
+        assert tuning.first_window == Tuning().first_window
+
+    def test_is_what_the_controller_starts_with(self) -> None:
+        """The environment of the real one holds the same times, and no name that is no setting."""
+        played = load_settings(environment=settings(60.0))
+        assert (played.soak_s, played.tuning.soak_max_s, played.tuning.step_fraction) == (10.0, 60.0, 0.25)
 
     def test_changes_no_prediction(self) -> None:
         """A trace at sixty times the speed costs a sixtieth of the replica-seconds, with the same moves."""

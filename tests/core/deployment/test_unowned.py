@@ -56,7 +56,7 @@ class TestMemory:
         """Nothing else will tell of it: the twin would ask for it as for any new replica."""
         lost = lost_meanwhile(moment(running(0, 1, born=True)))
         assert lost is not None
-        first_window = Rules().tuning.capacity_probe_replicas
+        first_window = Rules().tuning.first_window
         assert (lost.lost, lost.last_loss, lost.window, lost.asked) == (True, NOW, first_window, first_window)
 
     @pytest.mark.parametrize(

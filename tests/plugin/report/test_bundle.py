@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from splitter.plugin.report.bundle import files, overview
-from splitter.settings import Settings
 
 PLANTED = "hunter2-planted"
 TEMPLATE: dict[str, Any] = {
@@ -87,7 +86,9 @@ CONTROLLER = {
                         "env": [
                             {"name": "SPLITTER_WORKERS", "value": "4"},
                             {"name": "HTTPS_PROXY", "value": f"http://me:{PLANTED}@proxy"},
+                            {"name": "SPLITTER_TUNING_FAST_S", "value": "4"},
                             {"name": "SPLITTER_UNKNOWN", "value": PLANTED},
+                            {"name": "SPLITTER_TUNING_UNKNOWN", "value": PLANTED},
                             {
                                 "name": "SPLITTER_CONTEXT",
                                 "valueFrom": {"secretKeyRef": {"name": PLANTED, "key": "a"}},
@@ -130,7 +131,16 @@ OURS = "splitter.io/splitter"
 OBJECTS: dict[str, list[Any]] = {
     "version": [{"gitVersion": "v1.36.3", "platform": "linux/amd64", "buildDate": PLANTED}],
     "deployment": [CONTROLLER],
-    "settings": [{"data": {"settings.yaml": f"grace_s: 60\npassword: {PLANTED}\n", "other": PLANTED}}],
+    "settings": [
+        {
+            "data": {
+                "settings.yaml": (
+                    f"grace_s: 60\npassword: {PLANTED}\ntuning: {{calm_s: 5, password: {PLANTED}}}\n"
+                ),
+                "other": PLANTED,
+            }
+        }
+    ],
     "pods": [POD],
     "lease": [{"metadata": named("splitter"), "spec": {"holderIdentity": "splitter-1_ab"}}],
     "splits": [SPLIT],
@@ -148,13 +158,13 @@ OBJECTS: dict[str, list[Any]] = {
 @pytest.fixture
 def parts() -> dict[str, Any]:
     """Return every file, as it is read again."""
-    return {name: json.loads(text) for name, text in files(OBJECTS, Settings.model_fields).items()}
+    return {name: json.loads(text) for name, text in files(OBJECTS).items()}
 
 
 class TestFiles:
     def test_have_no_value_of_a_users(self) -> None:
         """Not one of the planted secrets is anywhere."""
-        reported = files(OBJECTS, Settings.model_fields)
+        reported = files(OBJECTS)
         assert json.dumps(OBJECTS).count(PLANTED) > 50
         assert [name for name, text in reported.items() if PLANTED in text] == []
         assert set(reported) == {f"{name}.json" for name in OBJECTS}
@@ -179,7 +189,9 @@ class TestFiles:
 
     def test_tell_the_settings_in_force(self, parts: dict[str, Any]) -> None:
         """Settings of the file and of the environment; of a Secret that it is one, of other words none."""
-        assert parts["settings.json"] == [{"grace_s": 60, "password": "…"}]
+        assert parts["settings.json"] == [
+            {"grace_s": 60, "password": "…", "tuning.calm_s": 5, "tuning.password": "…"}
+        ]
         [container] = parts["deployment.json"][0]["containers"]
         assert container["image"] == "splitter:0.1.0"
         assert container["args"] == [
@@ -193,7 +205,9 @@ class TestFiles:
         assert container["env"] == [
             {"name": "SPLITTER_WORKERS", "value": "4"},
             {"name": "HTTPS_PROXY", "value": "…"},
+            {"name": "SPLITTER_TUNING_FAST_S", "value": "4"},
             {"name": "SPLITTER_UNKNOWN", "value": "…"},
+            {"name": "SPLITTER_TUNING_UNKNOWN", "value": "…"},
             {"name": "SPLITTER_CONTEXT", "from": ["secretKeyRef"]},
         ]
 
@@ -209,7 +223,7 @@ class TestFiles:
     )
     def test_take_any_settings_file(self, text: str, reported: list[object]) -> None:
         """One that cannot be read is said to be so."""
-        made = files({"settings": [{"data": {"settings.yaml": text}}]}, ())
+        made = files({"settings": [{"data": {"settings.yaml": text}}]})
         assert json.loads(made["settings.json"]) == reported
 
     def test_tell_how_the_pods_ended(self, parts: dict[str, Any]) -> None:
@@ -228,12 +242,12 @@ class TestFiles:
 
     def test_leave_out_what_was_not_read(self) -> None:
         """A part that could not be read has no file; an empty one has."""
-        assert files({"splits": []}, ()) == {"splits.json": "[]\n"}
+        assert files({"splits": []}) == {"splits.json": "[]\n"}
 
     @pytest.mark.parametrize("part", [one for one in OBJECTS if one != "events"])
     def test_take_objects_with_nothing_in_them(self, part: str) -> None:
         """What an object lacks is left out; none is too poor."""
-        assert len(json.loads(files({part: [{}]}, ())[f"{part}.json"])) == 1
+        assert len(json.loads(files({part: [{}]})[f"{part}.json"])) == 1
 
 
 class TestOverview:
