@@ -93,7 +93,7 @@ def counted(sandbox: InMemory, fleet: Fleet) -> Iterator[Counted]:
     """Yield a namespace and a controller that is counted."""
     assert fleet.names("spot")
     gateway = Gateway(sandbox.cluster.objects)
-    own = Process(sandbox, {**SHORT, "RESYNC_S": RESYNC_S}, gateway)
+    own = Process(sandbox, {**SHORT, "RESYNC_S": str(RESYNC_S)}, gateway)
     own.start()
     for shop in open_shop(sandbox, own, NAMESPACE):
         yield Counted(shop, gateway)

@@ -24,6 +24,7 @@ from leaping import LeapingLoop, passing
 from splitter.kube.client import ApiError as Refused
 from splitter.kube.paths import ResourcePath
 from splitter.report.log import handler
+from splitter.settings.loading import load_settings
 from world import clock
 from world.api import Api as MemoryApi
 from world.cluster import Cluster
@@ -151,13 +152,13 @@ class Process:
     """`splitter run` in the world's loop: it can be stopped, killed and started again."""
 
     def __init__(
-        self, world: "InMemory", settings: Mapping[str, object], through: MemoryApi | None = None
+        self, world: "InMemory", settings: Mapping[str, str], through: MemoryApi | None = None
     ) -> None:
         """Ask `through` an API, or through one of its own each time that it starts."""
         self._world = world
         self._through = through
-        self._settings = {name.lower(): value for name, value in settings.items()}
-        self._settings.setdefault("own_namespace", HOME)
+        written = {f"SPLITTER_{name}": value for name, value in {"OWN_NAMESPACE": HOME, **settings}.items()}
+        self._settings = load_settings(environment=written).model_dump(exclude_unset=True)
         self._life: AsyncExitStack | None = None
         self._log = StringIO()
 
