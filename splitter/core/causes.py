@@ -182,10 +182,10 @@ def of_nodes(pod: PodRequest, nodes: Iterable[NodeState], *, spot: bool) -> Trou
         match_and = "match its affinity and " if len(matching) < len(kinds) else ""
         tainted = f"{sum(count[kind] for kind in matching)} of {there} {match_and}have a taint"
         detail = f"{tainted} that it does not tolerate: {_listed(sorted(taints))}"
-        return Trouble(Reason.TAINT_NOT_TOLERATED, detail)
+        return Trouble(Reason.NODES_UNSUITABLE, detail)
     unmet = _unmet(pod, list(kinds.values()))
     asked = f"have {_listed(unmet)}" if unmet else "match its node selector and affinity"
-    return Trouble(Reason.AFFINITY_UNMATCHED, f"0 of {there} {asked}")
+    return Trouble(Reason.NODES_UNSUITABLE, f"0 of {there} {asked}")
 
 
 def _labels_asked_for(pod: PodRequest) -> tuple[str, ...]:

@@ -17,9 +17,7 @@ from splitter.core.split_status import TEXT_MAX, Condition
 _AS_EXPECTED: Final = "AsExpected"
 _MOVING: Final = frozenset({State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK})
 # Verdicts that last until a person acts; and of refusals those that do not.
-_STALLED: Final = frozenset(
-    {Reason.ROLLOUT_STALLED, Reason.TEMPLATE_INVALID, Reason.TEMPLATE_SET_NOT_ALLOWED}
-)
+_STALLED: Final = frozenset({Reason.ROLLOUT_STALLED, Reason.TEMPLATE_INVALID})
 _PASSING: Final = frozenset({Reason.ROLLOUT_IN_PROGRESS, Reason.WAITING_FOR_TURN})
 
 

@@ -12,12 +12,8 @@ class Reason(StrEnum):
     """One CamelCase word: past tense for what was done, a state for what holds."""
 
     # Taking over and giving back.
-    TAKEN_OVER = "TakenOver"
-    PAUSED = "Paused"
-    PARKED = "Parked"
-    TWIN_CREATED = "TwinCreated"
     HANDING_OVER = "HandingOver"
-    HANDED_OVER = "HandedOver"
+    TAKEN_OVER = "TakenOver"
     GIVING_BACK = "GivingBack"
     GIVEN_BACK = "GivenBack"
     WAITING_FOR_TURN = "WaitingForTurn"
@@ -25,12 +21,8 @@ class Reason(StrEnum):
     WAITING_FOR_REPLICAS = "WaitingForReplicas"
     WAITING_FOR_CALM = "WaitingForCalm"
     HANDOVER_HANGS = "HandoverHangs"
-    FOREIGN_UNPAUSE = "ForeignUnpause"
-    FOREIGN_SCALE = "ForeignScale"
-    REPLICAS_SAVED = "ReplicasSaved"
-    REPLICAS_CHANGED = "ReplicasChanged"
+    FOREIGN_WRITE = "ForeignWrite"
     IDENTITIES_CHANGE = "IdentitiesChange"
-    INTRUDER_PARKED = "IntruderParked"
     CONFLICT = "Conflict"
 
     # Rebalancing.
@@ -63,8 +55,7 @@ class Reason(StrEnum):
     RELIEVED = "Relieved"
     RELIEF_UNDONE = "ReliefUndone"
     RELIEF_PAUSED = "ReliefPaused"
-    NODES_HOT = "NodesHot"
-    NODES_COOL = "NodesCool"
+    NODES_MEASURED = "NodesMeasured"
     PODS_IN_OTHER_POOL = "PodsInOtherPool"
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"
@@ -79,17 +70,14 @@ class Reason(StrEnum):
     VOLUME_UNAVAILABLE = "VolumeUnavailable"
     SCHEDULING_GATED = "SchedulingGated"
     VOLUME_ZONE_CONFLICT = "VolumeZoneConflict"
-    TAINT_NOT_TOLERATED = "TaintNotTolerated"
-    AFFINITY_UNMATCHED = "AffinityUnmatched"
+    NODES_UNSUITABLE = "NodesUnsuitable"
 
     # Templates and rollouts.
     ROLLING = "Rolling"
-    ROLLOUT_HELD = "RolloutHeld"
     ROLLOUT_STALLED = "RolloutStalled"
     TEMPLATE_INVALID = "TemplateInvalid"
     DRIFT = "Drift"
     TEMPLATE_SET_CHANGED = "TemplateSetChanged"
-    TEMPLATE_SET_NOT_ALLOWED = "TemplateSetNotAllowed"
 
     # Refusals and bad input.
     INVALID_LABEL = "InvalidLabel"

@@ -42,13 +42,9 @@ _SAID: Mapping[Reason, tuple[str, str]] = {
     Reason.CRASH_LOOPING: ("crash again and again", "Look at `kubectl logs --previous` of the pod"),
     Reason.VOLUME_UNAVAILABLE: ("wait for a volume", "Create the claim, or what provides it"),
     Reason.SCHEDULING_GATED: ("are not to be scheduled yet", "Whoever set the gate has to remove it"),
-    Reason.TAINT_NOT_TOLERATED: (
+    Reason.NODES_UNSUITABLE: (
         "find no node",
-        "Add a toleration to the pod template, or bring nodes without the taint",
-    ),
-    Reason.AFFINITY_UNMATCHED: (
-        "find no node",
-        "Change the pod template's node selector or affinity, or bring nodes that match",
+        "Change the pod template's node selector, affinity or tolerations, or bring nodes that match",
     ),
     Reason.VOLUME_ZONE_CONFLICT: ("find no node", "Bring nodes where the volume is"),
     Reason.NOT_READY: (
@@ -67,7 +63,6 @@ _OUTRANKED = frozenset(
         Reason.RETURNING,
         Reason.PROBING,
         Reason.COVERED,
-        Reason.ROLLOUT_HELD,
         Reason.ROLLING,
         Reason.SPOT_SHORT,
         Reason.SPOT_BLOCKED,

@@ -88,7 +88,7 @@ def not_allowed(template_set: TemplateSet, namespace: str) -> SplitterError:
     named = ", ".join(template_set.namespaces)
     may = f"may be used in the namespaces {named}" if named else "names no namespace that may use it"
     return SplitterError(
-        Reason.TEMPLATE_SET_NOT_ALLOWED,
+        Reason.TEMPLATE_INVALID,
         f"the template set {quoted(template_set.name)} {may}, and this is {namespace}. Add it to the"
         f" annotation {ANNOTATION_NAMESPACES} of ConfigMap {template_set.config_map}, or name another set in"
         f" {ANNOTATION_TEMPLATE}. {_until_then(template_set.name)}",

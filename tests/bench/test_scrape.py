@@ -13,7 +13,7 @@ from splitter.report import metrics
 pytestmark = pytest.mark.bench
 
 WORKLOADS, ROUNDS = 1_000, 7
-LIVED = ("SpotLost", "Returning", "Covered", "Scaled", "TakenOver", "HandedOver")
+LIVED = ("SpotLost", "Returning", "Covered", "Scaled", "HandingOver", "TakenOver")
 
 
 def test_a_thousand_workloads() -> None:

@@ -290,7 +290,7 @@ class TestNodes:
         """Nodes that match and are tainted: the taint is named."""
         nodes = [node("a", taints=(TEAM,)), node("b", taints=(TEAM,)), node("od", spot=False)]
         assert of_nodes(ANY, nodes, spot=True) == Trouble(
-            Reason.TAINT_NOT_TOLERATED,
+            Reason.NODES_UNSUITABLE,
             "2 of 2 healthy spot nodes have a taint that it does not tolerate: team=data:NoSchedule",
         )
 
@@ -299,7 +299,7 @@ class TestNodes:
         pod_in_a = PodRequest(node_selector={"zone": "a"})
         nodes = [node("a", zone="a", taints=(TEAM,)), node("b", zone="b")]
         assert of_nodes(pod_in_a, nodes, spot=True) == Trouble(
-            Reason.TAINT_NOT_TOLERATED,
+            Reason.NODES_UNSUITABLE,
             "1 of 2 healthy spot nodes match its affinity and have a taint that it does not tolerate:"
             " team=data:NoSchedule",
         )
@@ -343,7 +343,7 @@ class TestNodes:
     def test_selector(self) -> None:
         """A node selector that no node has is named."""
         trouble = of_nodes(PodRequest(node_selector={"disk": "ssd"}), [node("a"), node("b")], spot=True)
-        assert trouble == Trouble(Reason.AFFINITY_UNMATCHED, "0 of 2 healthy spot nodes have disk=ssd")
+        assert trouble == Trouble(Reason.NODES_UNSUITABLE, "0 of 2 healthy spot nodes have disk=ssd")
 
     def test_affinity(self) -> None:
         """Of the terms, with our own wish in each, the user's is named."""
@@ -351,7 +351,7 @@ class TestNodes:
         request = PodRequest(affinity=(NodeTerm((gpu, SPOT)), NodeTerm((gpu, eks))))
         trouble = of_nodes(request, [node("a")], spot=True)
         assert trouble == Trouble(
-            Reason.AFFINITY_UNMATCHED, "0 of 1 healthy spot nodes have gpu In (a100, h100)"
+            Reason.NODES_UNSUITABLE, "0 of 1 healthy spot nodes have gpu In (a100, h100)"
         )
 
     def test_affinity_together(self) -> None:
@@ -360,7 +360,7 @@ class TestNodes:
         nodes = [node("a", zone="a"), node("b", disk="ssd")]
         trouble = of_nodes(PodRequest(affinity=(NodeTerm(wishes),)), nodes, spot=True)
         assert trouble == Trouble(
-            Reason.AFFINITY_UNMATCHED, "0 of 2 healthy spot nodes match its node selector and affinity"
+            Reason.NODES_UNSUITABLE, "0 of 2 healthy spot nodes match its node selector and affinity"
         )
 
     @pytest.mark.parametrize(
@@ -444,7 +444,7 @@ class TestTwins:
     def test_unplaceable(self) -> None:
         """Our own view of the nodes goes before what the scheduler says about one pod."""
         elsewhere = Trouble(Reason.VOLUME_ZONE_CONFLICT, "")
-        tainted = Trouble(Reason.TAINT_NOT_TOLERATED, "")
+        tainted = Trouble(Reason.NODES_UNSUITABLE, "")
         sets = [
             replica_set(
                 "a", 2, [waiting("a", NO_VOLUME), waiting("b", elsewhere)], attachment=Attachment.ATTACHED

@@ -149,7 +149,7 @@ class TestWhatHolds:
             (State.CONFLICT, Reason.GIVING_BACK, True),
             (State.ROLLING, Reason.ROLLOUT_STALLED, True),
             (State.HELD, Reason.TEMPLATE_INVALID, True),
-            (State.HELD, Reason.ROLLOUT_HELD, False),
+            (State.HELD, Reason.WAITING_FOR_REPLICAS, False),
         ],
     )
     def test_what_waits_for_a_person(self, state: State, reason: Reason, *, stalled: bool) -> None:

@@ -18,7 +18,7 @@ IMAGE = Trouble(Reason.IMAGE_PULL_FAILED, '"web:2": not found')
 CRASH = Trouble(Reason.CRASH_LOOPING, "container web ends with exit code 1 (Error)")
 QUOTA = Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
 CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
-TAINT = Trouble(Reason.TAINT_NOT_TOLERATED, "4 of 4 healthy spot nodes have a taint")
+TAINT = Trouble(Reason.NODES_UNSUITABLE, "4 of 4 healthy spot nodes have a taint")
 BALANCED = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "4 and 6, as wanted"))
 
 
@@ -137,7 +137,7 @@ class TestWhenItIsTrouble:
             pytest.param(ill("a", unready_since=ago(180)), Reason.NOT_READY, id="not-ready"),
             pytest.param(unbound("a", CLAIM, 179), None, id="volume-comes"),
             pytest.param(unbound("a", CLAIM, 180), Reason.VOLUME_UNAVAILABLE, id="volume"),
-            pytest.param(unbound("a", age_s=180), Reason.TAINT_NOT_TOLERATED, id="taint"),
+            pytest.param(unbound("a", age_s=180), Reason.NODES_UNSUITABLE, id="taint"),
             pytest.param(unbound("a", age_s=179), None, id="taint-of-a-new-node"),
             pytest.param(ill("a", IMAGE, node_status=NodeStatus.DOOMED), None, id="doomed"),
             pytest.param(ill("a", IMAGE, node_status=NodeStatus.LOST), None, id="lost"),

@@ -97,7 +97,7 @@ class TestLoop:
         assert watched.highest_asked() <= REPLICAS + SURGE
         assert shop.deployments() == {"web"}
         shop.wait_posted()
-        assert not shop.events("ForeignUnpause")
+        assert not shop.events("ForeignWrite")
 
 
 class TestByHand:

@@ -177,11 +177,7 @@ def wait_until_looked(replica: Replica) -> None:
 def is_no_write_conflict(shop: Shop) -> bool:
     """Whether nobody took the other's writes for a foreign hand's."""
     shop.wait_posted()
-    reported = [
-        note
-        for reason in ("ForeignUnpause", "Conflict", "Drift", "IntruderParked")
-        for note in shop.events(reason)
-    ]
+    reported = [note for reason in ("ForeignWrite", "Conflict", "Drift") for note in shop.events(reason)]
     return not reported and not shop.status().get("writeConflicts") and not shop.status().get("conflict")
 
 

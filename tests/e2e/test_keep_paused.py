@@ -44,7 +44,7 @@ pytestmark = [
     pytest.mark.skipif(not PLACES, reason="needs MutatingAdmissionPolicy, Kubernetes 1.36"),
 ]
 
-WRONG = ("ForeignUnpause", "ForeignScale", "IntruderParked", "Conflict")
+WRONG = ("ForeignWrite", "Conflict")
 ACCOUNT = "system:serviceaccount:splitter-system:splitter"
 
 

@@ -21,7 +21,7 @@ from world.admission import Request
 from world.keep_paused import SPLITTER, keep_paused
 from world.kinds import Raw
 
-WRONG = ("ForeignUnpause", "IntruderParked", "Conflict")
+WRONG = ("ForeignWrite", "Conflict")
 ORDER, WRITTEN = "reloader.stakater.com/auto", "reloader.stakater.com/last-reloaded-from"
 
 

@@ -133,9 +133,9 @@ class TestScheduler:
                 shop.kubectl("taint", "node", node, "team=data:NoSchedule")
             shop.scale(8)
             words = "4 of 4 healthy spot nodes have a taint that it does not tolerate: team=data:NoSchedule"
-            reported(shop, "TaintNotTolerated", words)
+            reported(shop, "NodesUnsuitable", words)
             shop.until(lambda: shop.shape().on_demand == 5, "the cover")
-            said = shop.reported("TaintNotTolerated", "scale on-demand 1 -> 5 (+4): spot has placed 3 of 7")
+            said = shop.reported("NodesUnsuitable", "scale on-demand 1 -> 5 (+4): spot has placed 3 of 7")
             assert words in said
             shop.wait_posted()
             assert not any(said.startswith("scale") for said in shop.events("SpotShort"))
@@ -167,7 +167,7 @@ class TestScheduler:
                     "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ON_DEMAND_ONLY}
                 }
             },
-            "AffinityUnmatched",
+            "NodesUnsuitable",
             f"0 of 4 healthy spot nodes have {CAPACITY} In (on-demand)",
         )
 

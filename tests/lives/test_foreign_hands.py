@@ -73,7 +73,7 @@ class TestResume:
         shop = split_shop
         with shop.watch() as watched:
             shop.kubectl("rollout", "resume", "deployment/web")
-            shop.reported("ForeignUnpause", "splitter.io/restarted-at")
+            shop.reported("ForeignWrite", "splitter.io/restarted-at")
             shop.until(lambda: _is_paused(shop) and not _attached(shop), "the intruder to be parked")
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS

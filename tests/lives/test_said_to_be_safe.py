@@ -19,7 +19,7 @@ class TestReplicasThatAreNotReady:
         shop.until(lambda: shop.deployment()["status"].get("availableReplicas") == 8, "8 replicas")
         with shop.watch() as watched:
             shop.label()
-            taken = shop.reported("TakenOver")
+            taken = shop.reported("HandingOver", "taking over")
             assert (
                 "8 of 8 running pods stay where they are; taken over though not ready: 1 (pod web-" in taken
             )
@@ -42,7 +42,7 @@ class TestReplicasThatAreNotReady:
         shop.until(lambda: shop.deployment()["status"].get("unavailableReplicas") == 1, "one to be missing")
         with shop.watch() as watched:
             shop.label()
-            assert 'serviceaccount "web" not found' in shop.reported("TakenOver")
+            assert 'serviceaccount "web" not found' in shop.reported("HandingOver", "taking over")
             shop.until(shop.is_handed_over, "it to be split")
             shop.says("PodsRefused", 'serviceaccount "web" not found')
             assert watched.lowest() >= 3

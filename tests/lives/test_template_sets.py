@@ -197,7 +197,7 @@ class TestNamespaces:
         )
         for namespaces, words in cases:
             own_set.write(namespaces=namespaces)
-            status = shop.says("TemplateSetNotAllowed", words)
+            status = shop.says("TemplateInvalid", words)
             add_it = f"and this is {shop.namespace}. Add it to the annotation splitter.io/namespaces"
             assert add_it in status["message"]
             verify_refused(shop, status, words)
@@ -209,7 +209,7 @@ class TestNamespaces:
         """What is split stays split, at its last good twins."""
         before = Running(split)
         own_set.allow("toys")
-        wait_held(split, "TemplateSetNotAllowed", "may be used in the namespaces toys")
+        wait_held(split, "TemplateInvalid", "may be used in the namespaces toys")
         before.verify()
         own_set.allow("*")
         split.until(lambda: split.status()["reason"] == "Balanced", "rest")

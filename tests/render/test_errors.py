@@ -51,6 +51,6 @@ class TestSets:
     def test_one_that_is_not_for_a_namespace(self, namespaces: tuple[str, ...], may: str) -> None:
         """Which may use it, and where that is written."""
         error = not_allowed(TemplateSet("own", {}, namespaces=namespaces, config_map="home/own"), "shop")
-        assert error.reason is Reason.TEMPLATE_SET_NOT_ALLOWED
+        assert error.reason is Reason.TEMPLATE_INVALID
         assert f'the template set "own" {may}, and this is shop. Add it to' in error.message
         assert "of ConfigMap home/own" in error.message

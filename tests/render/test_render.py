@@ -388,7 +388,7 @@ class TestTemplateSets:
             result = Renderer({"small": brought(HEAD, namespaces=namespaces)}, PRESETS)
             with pytest.raises(SplitterError) as caught:
                 result.render(SOURCE, Pool.SPOT, policy)
-            assert caught.value.reason is Reason.TEMPLATE_SET_NOT_ALLOWED
+            assert caught.value.reason is Reason.TEMPLATE_INVALID
             assert may in caught.value.message
             assert "Add it to the annotation splitter.io/namespaces of ConfigMap home/small" in str(
                 caught.value

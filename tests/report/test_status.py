@@ -289,7 +289,7 @@ class TestPolicy:
             rebalance=RebalanceState(lost=True),
             guard="web-guard",
             followed=FollowedCount(12, 10, "2", NOW),
-            relief=ReliefStatus("NodesHot", "its replicas stand on hot nodes (node-1)", ("node-1",)),
+            relief=ReliefStatus("NodesMeasured", "its replicas stand on hot nodes (node-1)", ("node-1",)),
         )
         starts = StartTimes(NOW, 30, PoolStarts((1,), (2,)), PoolStarts((3,), (4,)))
         status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}, starts=starts))

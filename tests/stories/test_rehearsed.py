@@ -48,7 +48,7 @@ def test_a_take_over_that_is_refused_for_a_while(until_s: int) -> None:
     story.label(on_demand_base="3")
     story.wait(1800)
     assert writes == [True, False, True]
-    assert "ForeignUnpause" not in story.said()
+    assert "ForeignWrite" not in story.said()
     assert story.scene.counts() == (3, 3)
     assert (story.available(), story.judge.least_available) == (N, N)
 

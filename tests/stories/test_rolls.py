@@ -200,7 +200,7 @@ def test_a_roll_ends_or_says_what_it_waits_for(replicas: int, surge: int, unavai
     story.wait(1800)
     assert old(story)
     message = story.scene.status["message"]
-    assert story.reason() == "RolloutHeld"
+    assert story.reason() == "WaitingForReplicas"
     assert "surge replicas found no node for 180 s, and none of the" in message
     assert f"maxUnavailable {unavailable} keeps {replicas - unavailable}." in message
     story.add_spot("spot-d")

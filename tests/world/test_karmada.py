@@ -149,7 +149,7 @@ async def test_a_life_with_the_interpreters(ref: Ref, template: Raw) -> None:
         await until(lambda: not cluster.objects.all(SPLITS), 900.0)
         await passing(60.0)
     assert not recorder.broken, recorder.broken[0]
-    assert not reasons(cluster) & {"ForeignUnpause", "ForeignScale", "Conflict", "IntruderParked"}
+    assert not reasons(cluster) & {"ForeignWrite", "Conflict"}
     assert len(cluster.ready()) == N == len(cluster.pods())
     [left] = cluster.objects.all(ref.kind)
     assert condition(left) is None
@@ -282,7 +282,7 @@ async def test_with_the_policy_alone(ref: Ref, template: Raw) -> None:
         karmada.change(unlabel)
         await until(lambda: not cluster.objects.all(SPLITS), 900.0)
     assert not recorder.broken, recorder.broken[0]
-    assert not reasons(cluster) & {"ForeignUnpause", "ForeignScale", "Conflict", "IntruderParked"}
+    assert not reasons(cluster) & {"ForeignWrite", "Conflict"}
 
 
 @pytest.mark.parametrize(("ref", "template"), _KINDS, ids=["Deployment", "StatefulSet"])

@@ -42,7 +42,7 @@ def _onboard(this: PlanInput) -> Plan:
         return Plan(Step.ADOPT_PODS, State.HELD, note, (resume,), (note,))
     if idle := [rs for rs in attached if not holds_replicas(rs)]:
         # First of all: a paused Deployment scales the one ReplicaSet that it has, also an old one, to N.
-        note = Note(Reason.PARKED, f"parked {', '.join(rs.name for rs in idle)}")
+        note = Note(Reason.HANDING_OVER, f"parked {', '.join(rs.name for rs in idle)}")
         actions = tuple(parked(this, rs) for rs in idle)
         return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), requeue_after_s=AT_ONCE_S)
     if isinstance(this.rendered, Note):

@@ -97,7 +97,7 @@ def _scaled_in_vain(observed: Observation, source: SourceView) -> tuple[Note, ..
         f"the Split {name} was scaled to {asked}, which does nothing in placement mode: the StatefulSet"
         f" {source.key.name} has {source.replicas} replicas; scale that, and aim autoscalers at it"
     )
-    return (Note(Reason.FOREIGN_SCALE, message, warning=True, about=name),)
+    return (Note(Reason.FOREIGN_WRITE, message, warning=True, about=name),)
 
 
 def _reached(observed: Observation, source: SourceView) -> list[int]:

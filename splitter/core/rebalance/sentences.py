@@ -20,8 +20,7 @@ _ALARMING = frozenset(
         Reason.SPOT_INTERRUPTED,
         Reason.SPOT_LOST,
         Reason.SPOT_SHORT,
-        Reason.TAINT_NOT_TOLERATED,
-        Reason.AFFINITY_UNMATCHED,
+        Reason.NODES_UNSUITABLE,
         Reason.VOLUME_ZONE_CONFLICT,
         Reason.ON_DEMAND_DOOMED,
     }

@@ -23,7 +23,7 @@ def save(this: PlanInput) -> Plan:
     split = this.observed.split
     if replicas == 0 or (split is not None and stateful.is_left_by_us(split.replicas)):
         replicas, where = _lost(this)
-    note = Note(Reason.REPLICAS_SAVED, f"saved {replicas} replicas, read from {where}")
+    note = Note(Reason.HANDING_OVER, f"saved {replicas} replicas, read from {where}")
     action = SaveReplicas(replicas, stateful.spec_replicas, this.source.resource_version)
     return Plan(Step.SAVE, _state(this), note, (*_shown(this, replicas), action), (note,))
 
@@ -56,7 +56,7 @@ def follow(this: PlanInput) -> Plan:
     actions = (*_shown(this, new), SaveReplicas(new, new, this.source.resource_version))
     who = stateful.writer or "somebody"
     if new != old or not _is_ours(this):
-        note = Note(Reason.REPLICAS_CHANGED, f"{who} scaled the source: {old} -> {new} replicas")
+        note = Note(Reason.SCALED, f"{who} scaled the source: {old} -> {new} replicas")
         return Plan(Step.FOLLOW, _state(this), note, actions, (note,))
     count = len(write_conflicts.with_one_more(this.observed, stateful.writer))
     split = keys.split_name(this.source.key)
@@ -68,7 +68,7 @@ def follow(this: PlanInput) -> Plan:
         f" ({write_conflicts.times(count)});"
         f" {'given back' if count >= write_conflicts.MOST else 'set to 0 again'}. {remedy}"
     )
-    note = Note(Reason.FOREIGN_SCALE, message, warning=True, about=who)
+    note = Note(Reason.FOREIGN_WRITE, message, warning=True, about=who)
     return Plan(
         Step.FOLLOW,
         State.MOVING,
@@ -84,7 +84,7 @@ def follow_split(this: PlanInput) -> Plan:
     """Take what somebody, or an autoscaler, has written to the Split as the new N."""
     stateful, split = _stateful(this.source), this.observed.split
     new = split.replicas if split is not None and split.replicas is not None else this.source.replicas
-    note = Note(Reason.REPLICAS_CHANGED, f"the Split was scaled: {this.source.replicas} -> {new} replicas")
+    note = Note(Reason.SCALED, f"the Split was scaled: {this.source.replicas} -> {new} replicas")
     action = SaveReplicas(new, stateful.left, this.source.resource_version)
     return Plan(Step.FOLLOW_SPLIT, _state(this), note, (action,), (note,))
 
@@ -106,7 +106,7 @@ def wait_for_count(this: PlanInput) -> Plan:
 def show(this: PlanInput) -> Plan:
     """Write N into the Split, so that an autoscaler finds it there."""
     note = Note(
-        Reason.REPLICAS_SAVED, f"the Split {keys.split_name(this.source.key)} can be scaled, too", quiet=True
+        Reason.HANDING_OVER, f"the Split {keys.split_name(this.source.key)} can be scaled, too", quiet=True
     )
     return Plan(Step.SHOW, _state(this), note, (ShowReplicas(this.source.replicas),), (note,))
 

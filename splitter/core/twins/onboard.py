@@ -65,7 +65,7 @@ def consider(this: PlanInput) -> Plan:
     if this.source.stateful is not None:
         expected = "each pod is replaced once"
     message = f"taking over {this.source.replicas} replicas; {expected}{_held_up(this)}"
-    note = Note(Reason.TAKEN_OVER, message)
+    note = Note(Reason.HANDING_OVER, message)
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))
     begun = Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, requeue_after_s=AT_ONCE_S)
@@ -134,14 +134,14 @@ def _mark(this: PlanInput) -> SetOwnershipMark:
 
 def adopt(this: PlanInput) -> Plan:
     """Mark a source again that has splitter's objects and no valid mark (H22)."""
-    note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
+    note = Note(Reason.HANDING_OVER, "found what splitter left here, without a valid mark; it is ours again")
     actions = (*_split(this, takes_over=True), _mark(this))
     return Plan(Step.ADOPT, State.TAKING_OVER, note, actions, (note,))
 
 
 def create_split(_: PlanInput) -> Plan:
     """Write the Split anew (H23); what cannot wait for it comes first (`planner`)."""
-    note = Note(Reason.TAKEN_OVER, "the Split object is written anew")
+    note = Note(Reason.HANDING_OVER, "the Split object is written anew")
     return Plan(Step.CREATE_SPLIT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True),))
 
 
@@ -151,7 +151,7 @@ def claim(this: PlanInput) -> Plan:
     actions = (*_split(this, takes_over=True), *(parked(this, rs) for rs in orphans))
     left = ", ".join(rs.name for rs in orphans) or "the Split"
     kind = this.source.key.kind
-    note = Note(Reason.TAKEN_OVER, f"{left} left by an earlier {kind} of this name; it is this one's now")
+    note = Note(Reason.HANDING_OVER, f"{left} left by an earlier {kind} of this name; it is this one's now")
     return Plan(Step.CLAIM, under_way(this), note, actions, (note,))
 
 
@@ -169,13 +169,13 @@ def pause(this: PlanInput) -> Plan:
     was_paused = this.source.generation >= _RESUMED_GENERATION
     first = not this.observed.attached_as(Attachment.PARKED) or not was_paused
     if first or _was_resumed_by_us(this):
-        note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
+        note = Note(Reason.HANDING_OVER, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)
     count = len(write_conflicts.with_one_more(this.observed, ""))
     message = (
         f"somebody unpaused the source ({write_conflicts.times(count)}); paused again. {_what_unpauses(this)}"
     )
-    note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
+    note = Note(Reason.FOREIGN_WRITE, message, warning=True)
     notes = (note, *write_conflicts.declared(count, ""))
     return Plan(Step.PAUSE, State.MOVING, note, actions, notes, write_conflict=True)
 
@@ -277,5 +277,5 @@ def park(this: PlanInput) -> Plan:
     actions = tuple(parked(this, rs) for rs in attached)
     names = ", ".join(rs.name for rs in attached)
     message = f"{names} appeared while the source was not paused; parked, and drained to 0"
-    note = Note(Reason.INTRUDER_PARKED, message, warning=True)
+    note = Note(Reason.FOREIGN_WRITE, message, warning=True)
     return Plan(Step.PARK, under_way(this), note, actions, (note,))

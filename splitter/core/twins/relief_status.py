@@ -205,15 +205,15 @@ def _state_of(this: PlanInput, planned: Plan, policy: Policy) -> Note:
     if planned.verdict.cause is VerdictCause.RELIEF:
         return Note(Reason.RELIEVING, planned.verdict.message)
     if hot is None or not hot.known:
-        return Note(Reason.NODES_COOL, "real use is being measured; nothing is known yet")
+        return Note(Reason.NODES_MEASURED, "real use is being measured; nothing is known yet")
     held = why_not_begun(this, hot.leaves) if hot.leaves is not None and is_calm(planned) else ""
     said = (hot.badly_placed, f"a move does not begin: {held}" if held else "")
     if hot.hot:
         names = ", ".join(hot.hot[:HOT_NODES_MAX])
         more = _appended(hot.left, hot.unhinted, *said)
-        return Note(Reason.NODES_HOT, f"its replicas stand on hot nodes ({names}){more}")
+        return Note(Reason.NODES_MEASURED, f"its replicas stand on hot nodes ({names}){more}")
     more = _appended(*said)
-    return Note(Reason.NODES_COOL, f"none of its replicas stands on a hot node ({policy.relief}){more}")
+    return Note(Reason.NODES_MEASURED, f"none of its replicas stands on a hot node ({policy.relief}){more}")
 
 
 def _appended(*said: str) -> str:

@@ -227,7 +227,7 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
 
 
 def _held(twin: TwinView, waits_for: str) -> Note:
-    return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}", cause=VerdictCause.HELD_ROLL)
+    return Note(Reason.WAITING_FOR_REPLICAS, f"{twin.name} waits: {waits_for}", cause=VerdictCause.HELD_ROLL)
 
 
 def last_available(twin: TwinView) -> ReplicaSetView | None:

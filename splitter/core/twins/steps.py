@@ -84,7 +84,7 @@ def _create_twins(this: PlanInput, missing: Sequence[Pool]) -> Plan:
         for pool in missing
     )
     names = " and ".join(twin_name(this.source.key.name, pool) for pool in missing)
-    note = Note(Reason.TWIN_CREATED, f"created {names} at 0")
+    note = Note(Reason.HANDING_OVER, f"created {names} at 0")
     raises = alone.covering(this) if alone.was_refused(this) else ()
     return Plan(Step.RUN, State.TAKING_OVER, note, (*raises, *actions), (note,))
 
@@ -156,7 +156,7 @@ def _handed_over(this: PlanInput, counted: Plan) -> Plan:
     message = (
         f"{HANDED_OVER}{_spec(this, Pool.ON_DEMAND)} replicas on on-demand, {_spec(this, Pool.SPOT)} on spot"
     )
-    return replace(counted, notes=(Note(Reason.HANDED_OVER, message), *counted.notes))
+    return replace(counted, notes=(Note(Reason.TAKEN_OVER, message), *counted.notes))
 
 
 def _spec(this: PlanInput, pool: Pool) -> int:

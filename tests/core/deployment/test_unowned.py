@@ -121,7 +121,7 @@ class TestTheEnd:
     def test_of_a_moment_that_is_not_told_yet(self) -> None:
         """The one before ended in a hand-over: its time says nothing about this one."""
         let_go = PastDecision(ago(600), "HandingOver", "running pods change their owner: 2")
-        handed_over = PastDecision(ago(590), "HandedOver", "handed over: 1 replicas on on-demand, 1 on spot")
+        handed_over = PastDecision(ago(590), "TakenOver", "handed over: 1 replicas on on-demand, 1 on spot")
         seen = observation(labelled(), spot=waits(2), split=split(decisions=(let_go, handed_over)))
         assert not is_over(replace(seen, orphans=running(0, 2, born=True)))
 

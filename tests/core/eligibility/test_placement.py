@@ -106,6 +106,6 @@ class TestScaledInVain:
     def test_who_scales_the_split_is_told(self, asked: int | None, said: bool) -> None:
         """An autoscaler of the days as twins would be obeyed by nobody, and nobody would know."""
         seen = observation(db(), split=split(ordinals=(0, 1, 2), replicas=asked))
-        notes = [one for one in advice(seen, db()) if one.reason is Reason.FOREIGN_SCALE]
+        notes = [one for one in advice(seen, db()) if one.reason is Reason.FOREIGN_WRITE]
         assert bool(notes) is said
         assert all("db-sts was scaled to 7, which does nothing" in one.message for one in notes)

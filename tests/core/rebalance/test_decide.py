@@ -529,10 +529,10 @@ class TestHindered:
 
     def test_the_true_cause_is_named(self) -> None:
         """Nodes that do not take the pods are covered as a shortage is, under their own name."""
-        tainted = Trouble(Reason.TAINT_NOT_TOLERATED, "4 of 4 healthy spot nodes have a taint")
+        tainted = Trouble(Reason.NODES_UNSUITABLE, "4 of 4 healthy spot nodes have a taint")
         decision = self.decided(self.scaled_out(spot_unplaceable=tainted))
         first = decision.notes[0]
-        assert (decision.on_demand, first.reason, first.warning) == (12, Reason.TAINT_NOT_TOLERATED, True)
+        assert (decision.on_demand, first.reason, first.warning) == (12, Reason.NODES_UNSUITABLE, True)
         assert first.message == (
             "scale on-demand 4 -> 12 (+8): spot has placed 8 of 16 after the grace of 180 s:"
             " 4 of 4 healthy spot nodes have a taint"

@@ -164,11 +164,10 @@ class TestShortages:
 
     def test_name_what_keeps_pods_off_the_nodes(self) -> None:
         """That is a reason of its own: more nodes would not help."""
-        taint = Trouble(Reason.TAINT_NOT_TOLERATED, "taint a=b is on all 3 of them")
+        taint = Trouble(Reason.NODES_UNSUITABLE, "taint a=b is on all 3 of them")
         notes = said(replace(self.SHORT, spot_unplaceable=taint), state=self.SINCE)
         assert any(
-            one.reason is Reason.TAINT_NOT_TOLERATED
-            and "4 of 6: taint a=b is on all 3 of them" in one.message
+            one.reason is Reason.NODES_UNSUITABLE and "4 of 6: taint a=b is on all 3 of them" in one.message
             for one in notes
         )
 

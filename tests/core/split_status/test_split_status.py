@@ -49,7 +49,7 @@ FULL = SplitStatus(
     decisions=(PastDecision(NOON, "SpotInterrupted", "scale on-demand 4 -> 7 (+3): why"),),
     usage=begun(NOON),
     relief=ReliefStatus(
-        "NodesHot",
+        "NodesMeasured",
         "its replicas stand on hot nodes (node-1)",
         ("node-1",),
         (

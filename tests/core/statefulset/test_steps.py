@@ -98,7 +98,7 @@ class TestSteps:
         )
         result = follow(plan_input(source, split=before))
         assert (result.write_conflict, result.conflicting_writer) == (True, "argocd")
-        assert result.verdict.reason is Reason.FOREIGN_SCALE
+        assert result.verdict.reason is Reason.FOREIGN_WRITE
         assert f"({count} of 3 times within 10 min)" in result.verdict.message
 
     def test_on_the_way_back_there_is_no_write_conflict(self) -> None:

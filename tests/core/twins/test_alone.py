@@ -73,7 +73,7 @@ class TestATwinThatIsDeleted:
         assert [(one.name, one.replicas) for one in result.raises] == [("web-on-demand", 10)]
         assert (result.state, result.verdict) == (State.HELD, BROKEN)
 
-    @pytest.mark.parametrize(("last", "wanted"), [(Reason.WRITE_DENIED, [10]), (Reason.TWIN_CREATED, [])])
+    @pytest.mark.parametrize(("last", "wanted"), [(Reason.WRITE_DENIED, [10]), (Reason.HANDING_OVER, [])])
     def test_while_a_policy_refuses_to_make_it_again(self, last: Reason, wanted: list[int]) -> None:
         """The other one takes its place once that was answered; the next try goes out beside it."""
         seen = at_rest(spot=None)

@@ -26,7 +26,7 @@ class TestTaking:
         """An annotation cannot be selected by a watch; a Split can."""
         result = planned(observation(free_source(), [ATTACHED], split=None))
         assert kinds(result) == [EnsureSplit, SetOwnershipMark]
-        assert result.verdict.reason is Reason.TAKEN_OVER
+        assert result.verdict.reason is Reason.HANDING_OVER
 
     def test_a_refusal_writes_nothing_but_its_report(self) -> None:
         """Refused and left as it is; the report is written once."""
@@ -77,7 +77,7 @@ class TestTaking:
         """Only with something parked: our own crash between mark and pause is none."""
         result = planned(observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)]))
         assert result.write_conflict
-        assert result.verdict.reason is Reason.FOREIGN_UNPAUSE
+        assert result.verdict.reason is Reason.FOREIGN_WRITE
 
     def test_the_current_replica_set_is_parked_last(self) -> None:
         """0.1 s after only the active one is parked, the old image would be resurrected."""
@@ -122,7 +122,7 @@ class TestCreatedAnew:
         fresh = source(paused=False, generation=generation)
         result = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
         assert not result.write_conflict
-        assert result.verdict.reason is Reason.PAUSED
+        assert result.verdict.reason is Reason.HANDING_OVER
 
 
 class TestItsOwnRollout:

@@ -90,7 +90,7 @@ class TestStays:
         """Where relief is asked for, its state is the reason, and both stand in the message."""
         one = restored(on_demand=1, source=asking(relief="cpu=85", on_demand_max="2"), hot=MEASURED)
         relief = one.relief
-        assert relief.reason == Reason.NODES_HOT.value
+        assert relief.reason == Reason.NODES_MEASURED.value
         assert relief.message == (
             f"pods of web-on-demand stay on spot nodes: web-on-demand may hold no more than 2. {ELSE}"
             " (1: web-on-demand-0 on spot-0); its replicas stand on hot nodes (hot-1)"

@@ -13,7 +13,7 @@ from splitter.core.desired.compare import withdrawn
 from splitter.core.labels_annotations.policy import RolloutOrder
 from splitter.core.model import NodeStatus, Note, Pool, Trouble, TwinView
 from splitter.core.plan import half_rolled
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.twins.rollout import (
     Circumstances,
     Roll,
@@ -79,12 +79,14 @@ class TestTheOrder:
     def test_the_second_waits_for_the_first(self) -> None:
         """A broken image stops in the first twin."""
         held = next_roll(rolling(), spot(), rendered("v2"), WHERE)
-        assert held == Note(Reason.ROLLOUT_HELD, "web-spot waits: web-on-demand is not finished yet")
+        assert held == Note(Reason.WAITING_FOR_REPLICAS, "web-spot waits: web-on-demand is not finished yet")
 
     def test_waits_for_all_replicas(self) -> None:
         """No roll starts while anything is missing."""
         held = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, available=9))
-        assert held == Note(Reason.ROLLOUT_HELD, "web-on-demand waits: 9 of 10 replicas are available")
+        assert held == Note(
+            Reason.WAITING_FOR_REPLICAS, "web-on-demand waits: 9 of 10 replicas are available"
+        )
 
     def test_a_broken_twin_gets_a_newer_template_at_any_availability(self) -> None:
         """Or a broken image could never be mended; with the numbers of the roll it is in."""
@@ -99,7 +101,7 @@ class TestTheOrder:
         """They are about to: more are available than are to be, in a ReplicaSet's status or in the twin's."""
         held = next_roll(rolling(new_ready, **fields), spot(), rendered("v3"), WHERE)
         waits = "web-on-demand waits: replicas that its last roll replaces are still going"
-        assert held == Note(Reason.ROLLOUT_HELD, waits)
+        assert held == Note(Reason.WAITING_FOR_REPLICAS, waits)
 
     def test_and_while_a_status_shows_those_that_went(self) -> None:
         """It is written a moment after the count."""
@@ -109,7 +111,7 @@ class TestTheOrder:
         settled = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=2, spec_replicas=4)
         held = next_roll(replace(settled, replica_sets=tuple(late)), spot(), rendered("v1"), WHERE)
         assert isinstance(held, Note)
-        assert held.reason is Reason.ROLLOUT_HELD
+        assert held.cause is VerdictCause.HELD_ROLL
         assert isinstance(next_roll(settled, spot(), rendered("v1"), WHERE), Roll)
 
     def test_nobody_waits_for_what_nothing_ends(self) -> None:
@@ -127,7 +129,7 @@ class TestTheOrder:
         doomed, full = twin(Pool.SPOT, pods(doomed=3)), replace(WHERE, available=1, headroom=0)
         held = next_roll(cover, doomed, rendered("v2"), full)
         assert isinstance(held, Note)
-        assert held.reason is Reason.ROLLOUT_HELD
+        assert held.cause is VerdictCause.HELD_ROLL
         assert isinstance(next_roll(cover, doomed, rendered("v3"), full), Roll)
 
     def test_nor_does_it_come_back_while_a_quota_refuses_the_cover(self) -> None:
@@ -172,7 +174,7 @@ class TestTheNumbers:
         """All serve, and there is no place for one more."""
         held = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, headroom=0))
         assert isinstance(held, Note)
-        assert held.reason is Reason.ROLLOUT_HELD
+        assert held.cause is VerdictCause.HELD_ROLL
 
     def test_without_room_what_serves_beyond_n_may_go(self) -> None:
         """After an outage cover and returning spot fill the room for an hour, and serve beyond N."""
@@ -289,7 +291,7 @@ class TestAStuckRoll:
     def test_room_would_not_help(self, cause: str) -> None:
         """An old replica that went would make room for nobody: it stays."""
         trouble = Trouble(Reason.VOLUME_UNAVAILABLE, "") if cause == "of-the-pod" else None
-        excluded = Trouble(Reason.AFFINITY_UNMATCHED, "") if cause == "of-all-nodes" else None
+        excluded = Trouble(Reason.NODES_UNSUITABLE, "") if cause == "of-all-nodes" else None
         waiting = [replace(one, trouble=trouble) for one in pods(stuck=2)]
         sets = [replica_set("old", 6, pods(6)), replica_set("new", 2, waiting, template="v2")]
         stuck_twin = twin_of(Pool.SPOT, sets, template="v2", updated=2, spec_replicas=6, excluded=excluded)

@@ -87,7 +87,7 @@ class TestTheExplanation:
             "nodeUid": "uid-node-1",
         }
         relief = {
-            "reason": "NodesHot",
+            "reason": "NodesMeasured",
             "message": "its replicas stand on hot nodes (node-1)",
             "hotNodes": ["node-1"],
             "moves": [
@@ -99,7 +99,7 @@ class TestTheExplanation:
         lines = lines_of(split(relief=relief))
         at = lines.index("Relief")
         assert lines[at + 1 : at + 6] == [
-            "  its replicas stand on hot nodes (node-1) (NodesHot)",
+            "  its replicas stand on hot nodes (node-1) (NodesMeasured)",
             "  2026-11-21 14:00:00  web-spot-1 on node-1: moved",
             "  2026-11-21 14:00:00  web-spot-1 on node-1: taken back",
             "  2026-11-21 14:00:00  web-spot-1 on node-1: is being moved",

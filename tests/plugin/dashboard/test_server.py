@@ -108,7 +108,11 @@ class TestViews:
     async def test_hot_nodes(self, http: aiohttp.ClientSession) -> None:
         """A node that is hot by real use says so beside its replicas, and explain says what comes of it."""
         cluster = small()
-        relief = {"reason": "NodesHot", "message": "its replicas stand on hot nodes", "hotNodes": ["spot-0"]}
+        relief = {
+            "reason": "NodesMeasured",
+            "message": "its replicas stand on hot nodes",
+            "hotNodes": ["spot-0"],
+        }
         cluster.put("splits", split("web", on_demand=1, spot=2, relief=relief))
         async with shown(cluster) as it:
             result = await text(http, it, "workload/shop/deployment/web")

@@ -92,7 +92,7 @@ class TestTimeline:
         [
             ("SpotLost", Sort.LOSS),
             ("Returning", Sort.MOVE),
-            ("HandedOver", Sort.HANDOVER),
+            ("TakenOver", Sort.HANDOVER),
             ("Rolling", Sort.ROLL),
             ("ImagePullFailed", Sort.TROUBLE),
             ("OfALaterVersion", Sort.MOVE),
