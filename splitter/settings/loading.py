@@ -79,7 +79,7 @@ def in_file(place: Place) -> str:
 
 
 def place_of(name: str) -> Place:
-    """Return the place of a variable of ours.
+    """Return the place of the setting that a variable sets.
 
     >>> place_of("SPLITTER_TUNING_CALM_S"), place_of("SPLITTER_WORKERS")
     (('tuning', 'calm_s'), ('workers',))
