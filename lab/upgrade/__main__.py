@@ -2,8 +2,7 @@
 
 It plays what a test cannot, which has no other version's code: that version runs, is replaced by this one,
 takes over again, and is replaced for good, while workloads are split in every mode. Nothing may restart, and
-no fewer pods may be available at any moment than is promised. Exit code 1 otherwise. With `--record FILE` it
-keeps what the other version has left (`test_upgrade` plays that).
+no fewer pods may be available at any moment than is promised. Exit code 1 otherwise.
 """
 
 import argparse
@@ -17,7 +16,6 @@ from pathlib import Path
 from lab.fixtures.namespaces import open_shop
 from lab.fixtures.shop import Watched
 from lab.sandbox import Sandbox, SandboxError
-from lab.upgrade.state import captured, written
 from lab.upgrade.versions import NOW, Installation, Version
 from lab.upgrade.world import World, assert_promised
 
@@ -26,7 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Play it and return the exit code."""
     parser = argparse.ArgumentParser(prog="make upgrade", description=__doc__)
     parser.add_argument("checkout", type=Path, help="the other version, as `git worktree add` makes it")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="keep what it leaves")
     chosen = parser.parse_args(arguments)
     began_s = time.monotonic()
 
@@ -36,14 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     home = Path(tempfile.mkdtemp(prefix="splitter-upgrade-"))
     try:
-        _play(Version.of("other", chosen.checkout.resolve()), home, chosen.record, tell)
+        _play(Version.of("other", chosen.checkout.resolve()), home, tell)
     except (SandboxError, AssertionError) as fault:
         sys.stderr.write(f"broken: {fault}\nlogs are in {home}\n")
         return 1
     return 0
 
 
-def _play(other: Version, home: Path, record: Path | None, tell: Callable[[str], None]) -> None:
+def _play(other: Version, home: Path, tell: Callable[[str], None]) -> None:
     with Sandbox.start(progress=tell) as sandbox, contextlib.ExitStack() as stack:
         sandbox.fleet.add("on-demand", 4)
         sandbox.fleet.add("spot", 4)
@@ -59,8 +56,6 @@ def _play(other: Version, home: Path, record: Path | None, tell: Callable[[str],
         world.create()
         world.split()
         tell("the other version has split a Deployment and a StatefulSet in twins, and a placed one")
-        if record is not None:
-            written(record, {shop.namespace: captured(shop) for shop in (first, second)})
         with world.watch() as watched:
             before = world.pods()
             for version in (NOW, other, NOW):

@@ -9,12 +9,21 @@ from lab.fixtures.database import Database
 from lab.fixtures.placed import PLACES, Placed
 from lab.fixtures.shop import JsonObject, Shop, Watched
 from lab.sandbox.waiting import wait_until
-from lab.upgrade.state import KINDS
 
 REPLICAS, MEMBERS = 6, 5
 # How many of them splitter promises at any time: a StatefulSet in twins has no surge.
 FLOORS = {"web": REPLICAS, "twins": MEMBERS - 1, "placed": MEMBERS - 1}
 DEADLINE_S = 180.0
+# What splitter could have written, of each namespace.
+_KINDS = (
+    "/apis/apps/v1/{}/deployments",
+    "/apis/apps/v1/{}/statefulsets",
+    "/apis/apps/v1/{}/replicasets",
+    "/apis/splitter.io/v1alpha1/{}/splits",
+    "/apis/splitter.io/v1alpha1/{}/placements",
+    "/api/v1/{}/services",
+    "/apis/policy/v1/{}/poddisruptionbudgets",
+)
 
 
 @dataclass(frozen=True)
@@ -102,17 +111,6 @@ class World:
         collected: dict[str, object] = {"web": self.first.status(), "twins": self.database.status()}
         return collected | ({"placed": self.placed.status()} if self.placed is not None else {})
 
-    def report(self, left: dict[str, list[JsonObject]]) -> None:
-        """Write the statuses that a version has left over those of now, as it does at its first pass."""
-        for shop, objects in ((self.first, left["first"]), (self.second, left["second"])):
-            for one in (kept["object"] for kept in objects if kept["object"]["kind"] == "Split"):
-                path = (
-                    f"/apis/splitter.io/v1alpha1/namespaces/{shop.namespace}/splits/{one['metadata']['name']}"
-                )
-                if (collected := shop.sandbox.api.find(path)) is not None:
-                    body = {**collected, "status": one["status"]}
-                    shop.sandbox.api.request("PUT", f"{path}/status", body=body)
-
     def write_newer_format(self) -> None:
         """Write what a newer version may write one day: a format that nobody knows yet."""
         api = self.first.sandbox.api
@@ -122,10 +120,10 @@ class World:
             (f"{apps}/statefulsets/db", "splitter.io/replicas"),
         ):
             mark = json.loads(api.get(path)["metadata"]["annotations"][name])
-            api.patch(path, {"metadata": {"annotations": {name: json.dumps({**mark, "format": 2})}}})
+            api.patch(path, {"metadata": {"annotations": {name: json.dumps({**mark, "format": 3})}}})
         if self.placed is not None:
             split = f"/apis/splitter.io/v1alpha1/namespaces/{self.second.namespace}/splits/db-sts"
-            api.patch(split, {"spec": {"format": 2}})
+            api.patch(split, {"spec": {"format": 3}})
 
     def reported_by_all(self, reason: str, text: str) -> None:
         """Wait until an Event about each of them says so."""
@@ -138,7 +136,7 @@ class World:
         """Return the resourceVersion of every object that splitter could have written."""
         collected = {}
         for name, shop in (("first", self.first), ("second", self.second)):
-            for kind in (*KINDS, "/apis/policy/v1/{}/poddisruptionbudgets"):
+            for kind in _KINDS:
                 listed = shop.sandbox.api.get(kind.format(f"namespaces/{shop.namespace}"))
                 for raw in listed["items"]:
                     key = f"{name}/{listed['kind'].removesuffix('List')}/{raw['metadata']['name']}"

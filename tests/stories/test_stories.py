@@ -14,7 +14,6 @@ from splitter.core.model import Pool
 from stories.director import Story
 from stories.words import images
 from world.controllers.kubelet import Timing
-from world.kinds import REPLICA_SETS, Ref
 
 FOLDER = Path(__file__).parent
 POLICY = {"on_demand_base": "2", "spot_percent": "80"}
@@ -197,46 +196,6 @@ class TestGivingBack:
         story.wait(120)
         assert not story.traces()
         keep(story, "give-back-another-count")
-
-
-def as_an_earlier_version(story: Story, left: int) -> None:
-    """Have a parked ReplicaSet of the source's own pods beside the twins, which lack as many."""
-    [kept] = story.scene.parked()
-    metadata = kept["metadata"]
-    parked = {"metadata": {**metadata, "name": "web-parked"}, "spec": {**kept["spec"], "replicas": left}}
-    for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
-        parked["metadata"].pop(field, None)
-    story.objects.delete(Ref(REPLICA_SETS, "shop", metadata["name"]))
-    story.objects.create(REPLICA_SETS, "shop", parked, "splitter")
-    for pool, twin in story.scene.twins.items() if left else ():
-        change = twin["spec"]["replicas"] - left // 2
-        story.changed(lambda raw: raw["spec"].update(replicas=change), story.twin(pool))()  # noqa: B023 (at once)
-
-
-class TestUpgrade:
-    """What an earlier version has split: twins with pods of their own, and a parked ReplicaSet."""
-
-    @pytest.mark.parametrize("left", [0, 4])
-    def test_goes_on_and_is_given_back(self, left: int) -> None:
-        """At rest, or in the middle of its hand-over: it ends as it began, and no twin's pod restarts."""
-        story = split(f"Split by an earlier version, with {left} replicas that were to move yet")
-        story.stop()
-        story.act(lambda: as_an_earlier_version(story, left))
-        story.wait(30)
-        story.start()
-        story.judge.begin()
-        before = story.pods()
-        story.wait(600)
-        assert not story.unsettled(on_demand=4)
-        assert story.judge.least_available == 10
-        if not left:
-            assert story.pods() == before
-        before = story.pods()
-        story.unlabel()
-        story.wait(120)
-        assert not story.traces()
-        assert story.pods() == before
-        keep(story, f"split-by-an-earlier-version-{left}")
 
 
 class TestRunning:

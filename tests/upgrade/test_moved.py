@@ -4,9 +4,7 @@ docs/how-to/backup-and-restore.md. Where splitter runs already: tests/lives/test
 """
 
 import json
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -19,19 +17,6 @@ from lab.upgrade.versions import NOW, Installation
 from lab.upgrade.world import REPLICAS, World, assert_promised
 
 pytestmark = pytest.mark.campaign
-
-
-@pytest.fixture
-def installed(tmp_path: Path) -> Iterator[tuple[Sandbox, Installation]]:
-    """Yield a cluster with this version in it."""
-    with Sandbox.start(progress=print) as sandbox:
-        sandbox.fleet.add("on-demand", 4)
-        sandbox.fleet.add("spot", 4)
-        installation = Installation(sandbox, tmp_path)
-        try:
-            yield sandbox, installation
-        finally:
-            installation.end()
 
 
 def test_into_a_cluster_without_splitter(installed: tuple[Sandbox, Installation]) -> None:

@@ -327,7 +327,7 @@ def restless(this: PlanInput) -> bool:
     if any(twin.paused for twin in twins):
         return False  # it has begun: the shortest way out is on
     if not replica_moves.at_zero((), this.observed.attached_as(Attachment.PARKED)):
-        return True  # an earlier version's hand-over, or what a foreign unpause has made
+        return True  # what a foreign unpause has made
     # A node may be about to go, or silent, for ever: no reason to wait where nothing is to be covered.
     done = this.policy.freeze or replica_moves.total_available(this.observed) >= this.source.replicas
     pods = [pod for twin in twins for pod in twin.pods]

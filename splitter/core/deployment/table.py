@@ -45,9 +45,7 @@ class Columns:
     leaving: bool = False  # a ReplicaSet is going, and leaves its pods
     hanging: bool = False  # and has been for too long, or a loss does not let it wait
     orphans: bool = False  # pods that we have labelled have no owner
-    parked_active: bool = (
-        False  # a parked ReplicaSet has replicas: of an earlier version, or made by a foreign unpause
-    )
+    parked_active: bool = False  # a parked ReplicaSet has replicas, made by a foreign unpause
     copied: bool = False  # the Deployment controller has copied our mark onto an attached ReplicaSet
     adrift: bool = False  # the Split or a parked ReplicaSet would not go with the source
 

@@ -146,9 +146,9 @@ class SplitStatus(Kept):
     """Of a StatefulSet: the pods of all holders, for an autoscaler."""
     selector: str = kept("selector", values.word)
     write_conflicts: tuple[datetime, ...] = kept(
-        "writeConflicts", values.listed(values.instant, _WRITE_CONFLICTS_MAX), _times, formerly="fights"
+        "writeConflicts", values.listed(values.instant, _WRITE_CONFLICTS_MAX), _times
     )
-    conflicting_writer: str = kept("conflictingWriter", values.text, formerly="fighter")
+    conflicting_writer: str = kept("conflictingWriter", values.text)
     """Who wrote spec.replicas in them; of a Deployment, nobody."""
     conflict: bool = kept("conflict", values.is_true)
 

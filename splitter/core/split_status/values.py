@@ -41,16 +41,13 @@ def plain(value: object) -> object:
             return value
 
 
-def kept(
-    key: str, read: Read, write: Write = plain, *, always: bool = False, formerly: str | None = None
-) -> Any:  # noqa: ANN401 (any field)
+def kept(key: str, read: Read, write: Write = plain, *, always: bool = False) -> Any:  # noqa: ANN401 (any field)
     """Return a field that is called `key` in JSON; its default is what `read` makes of nothing.
 
-    It is written where it differs from the default, or `always`. An earlier version has called it `formerly`:
-    that is read where `key` is missing, and never written.
+    It is written where it differs from the default, or `always`.
     """
     nothing = read(None)
-    metadata = {_KEY: (key, read, write, always, nothing, formerly)}
+    metadata = {_KEY: (key, read, write, always, nothing)}
     if nothing.__class__.__hash__ is None:
         return field(default_factory=lambda: read(None), metadata=metadata)
     return field(default=nothing, metadata=metadata)
@@ -66,13 +63,7 @@ class Kept:
         """Read what `to_json` wrote; a missing or malformed field takes its default. Never raises."""
         if not isinstance(raw, Mapping):
             return cls()
-        return cls(
-            **{
-                name: read(raw[at])
-                for name, key, read, _, _, _, formerly in _kept(cls)
-                if (at := key if key in raw else formerly) in raw
-            }
-        )
+        return cls(**{name: read(raw[key]) for name, key, read, _, _, _ in _kept(cls) if key in raw})
 
     def to_json(self) -> dict[str, Any]:
         """Return it in JSON's own types."""
@@ -81,12 +72,12 @@ class Kept:
     def _written(self, *, always: bool) -> dict[str, Any]:
         return {
             key: write(value)
-            for name, key, _, write, even, nothing, _ in _kept(type(self))
+            for name, key, _, write, even, nothing in _kept(type(self))
             if (value := getattr(self, name)) != nothing or (even and always)
         }
 
 
-_Spec = tuple[str, str, Read, Write, bool, object, str | None]
+_Spec = tuple[str, str, Read, Write, bool, object]
 _SPECS: Final[dict[type, tuple[_Spec, ...]]] = {}
 
 

@@ -27,7 +27,7 @@ _STATUS: Final = (
     *("unavailableReplicas", "terminatingReplicas", "currentReplicas", "fullyLabeledReplicas"),
 )
 _LEASE: Final = ("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions")
-_SENTENCES: Final = frozenset({"message", "signal", "conflictingWriter", "fighter"})
+_SENTENCES: Final = frozenset({"message", "signal", "conflictingWriter"})
 # Of a Split's spec; what is not named is not splitter's.
 _SPLIT_SPEC: Final = ("source", "takeOver", "onDemandOrdinals", "replicas")
 

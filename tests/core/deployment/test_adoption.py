@@ -500,7 +500,7 @@ class TestBringingHome:
         assert result.actions == (AdoptPods("web-h1", None, ("h1",), "web-splith1"),)
 
     def test_a_name_that_is_taken(self) -> None:
-        """By what an earlier version has parked."""
+        """By a ReplicaSet of another template that is parked."""
         parked = replica_set("web-h1", spec=0, template="v0")
         [made] = self.homeward(running(3, 2, born=True), KEPT, replace(parked, hashes=("other",))).actions
         assert isinstance(made, AdoptPods)

@@ -1,4 +1,4 @@
-"""The cases that broke earlier versions, played out in a tiny world."""
+"""The cases that broke earlier drafts of the decision, played out in a tiny world."""
 
 import copy
 from dataclasses import replace

@@ -1,7 +1,6 @@
 """The status of a Split as it is kept: read once, written once, by whatever version and whoever edited it."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -111,15 +110,7 @@ class TestKept:
         """The API server would drop what the CRD does not know."""
         [crd, _] = yaml.safe_load_all((ROOT / "manifests/crd.yaml").read_text(encoding="utf-8"))
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
-        former = {"fights", "fighter"}  # an older version writes them beside a newer CRD
-        assert set(FULL.to_json()) == set(schema) - former
-
-    def test_what_an_older_version_wrote(self) -> None:
-        """Version 0.1's statuses are written again as they were, to the letter."""
-        state = json.loads((ROOT / "tests/upgrade/v0_1/state.json").read_text(encoding="utf-8"))
-        statuses = [split["status"] for split in _splits(state)]
-        assert len(statuses) == 3
-        assert [SplitStatus.from_json(one).to_json() for one in statuses] == statuses
+        assert set(FULL.to_json()) == set(schema)
 
     def test_before_the_first_report(self) -> None:
         """Only what is remembered is written: the schema refuses an empty state."""
@@ -161,15 +152,6 @@ class TestHostile:
         assert (len(read.conditions), len(read.write_conflicts), len(read.policy)) == (20, 10, 40)
         assert (len(read.decisions[0].message), read.desired) == (TEXT_MAX, 2**31 - 1)
 
-    def test_of_an_earlier_version(self) -> None:
-        """Its names of two fields are read where the new ones are missing, and not written again."""
-        noon = "2026-01-05T12:00:00Z"
-        read = SplitStatus.from_json({"fights": [noon], "fighter": "argocd"})
-        assert read == SplitStatus(write_conflicts=(NOON,), conflicting_writer="argocd")
-        assert read.to_json() == {"writeConflicts": [noon], "conflictingWriter": "argocd"}
-        both = SplitStatus.from_json({"fighter": "argocd", "conflictingWriter": "kubectl", "fights": [noon]})
-        assert both == SplitStatus(write_conflicts=(NOON,), conflicting_writer="kubectl")
-
     @pytest.mark.parametrize(
         "time",
         [
@@ -185,14 +167,3 @@ class TestHostile:
         assert (
             SplitStatus.from_json({"writeConflicts": [time], "rebalance": {"lastLoss": time}}) == UNREPORTED
         )
-
-
-def _splits(value: object) -> Iterator[dict[str, dict[str, object]]]:
-    """Yield the Splits that lie somewhere in it."""
-    if isinstance(value, dict):
-        if value.get("kind") == "Split":
-            yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for one in value:
-            yield from _splits(one)

@@ -28,7 +28,7 @@ class Outer(Kept):
     inner: Inner = kept("inner", Inner.from_json)
     many: tuple[Inner, ...] = kept("many", items(Inner, "name", 2))
     texts: dict[str, str] = kept("texts", mapped(values.maybe_word, 2))
-    now: str = kept("now", values.word, formerly="before")
+    now: str = kept("now", values.word)
 
 
 class TestOneValue:
@@ -128,12 +128,6 @@ class TestKept:
     def test_a_default_that_can_change_is_nobody_elses(self) -> None:
         """Each has a map of its own."""
         assert Outer().texts is not Outer().texts
-
-    def test_an_earlier_name_counts_where_the_new_one_is_missing(self) -> None:
-        """Even where the new one makes no sense it is the new one that counts."""
-        assert Outer.from_json({"before": "x"}).now == "x"
-        assert Outer.from_json({"before": "x", "now": "y"}).now == "y"
-        assert Outer.from_json({"before": "x", "now": 5}).now == ""
 
     def test_times_elsewhere_are_written_in_utc(self) -> None:
         """The instant is the same."""
