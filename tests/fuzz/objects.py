@@ -302,6 +302,8 @@ def split(kind: str = "Deployment") -> Raw:
                 "soakS": 600,
                 "spotUpSince": READY,
                 "lastStep": READY,
+                "failedMoves": {"count": 2},
+                "failedPlaceholders": {"count": 1, "last": READY},
             },
             "desired": 5,
             "ready": 5,

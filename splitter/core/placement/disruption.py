@@ -18,7 +18,7 @@ from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S
 from splitter.core.placement.members import TRANSIT_S, Hold, Member, PlacementInput
-from splitter.core.placement.recreation import doubled, held_in_order, not_made_again
+from splitter.core.placement.recreation import held_in_order, not_made_again
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.sentences import waiting
@@ -161,7 +161,8 @@ def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuni
         return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True), UNPLACEABLE_AGAIN_S)
     if not state.unplaced:
         return None
-    rest_s = doubled(tuning.step_interval_s, max(state.failed_moves, state.failed_covers))
+    interval_s = tuning.step_interval_s
+    rest_s = max(interval_s, state.failed_moves.rest_s(interval_s), state.failed_covers.rest_s(interval_s))
     if not (wait_s := observed.waits.left_s(state.last_step, rest_s)):
         return None
     message = (
@@ -240,9 +241,9 @@ def _until_fewer(waits: Waits, times: Sequence[datetime], most: int) -> float:
 
 def _failed_before(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
     """Hold a doomed member that came back to spot, ever longer. Of planned moves `mover` asks earlier."""
-    if end.cause is not Cause.NOTICE or not state.failed_covers:
+    if end.cause is not Cause.NOTICE:
         return None
-    rest_s, last = doubled(tuning.step_interval_s, state.failed_covers), last_end(state, end.ordinal)
+    rest_s, last = state.failed_covers.rest_s(tuning.step_interval_s), last_end(state, end.ordinal)
     if not (wait_s := observed.waits.left_s(last, rest_s)):
         return None
     message = (

@@ -251,7 +251,7 @@ def _rests(
     observed: PlacementInput, candidate: Member, to: Pool, state: RebalanceState, tuning: Tuning
 ) -> Hold | None:
     """Return why the next move has to wait: moves to spot are slow, and slower after a failed one (P23)."""
-    failed = state.failed_moves if to is Pool.SPOT else state.failed_covers
+    failed = (state.failed_moves if to is Pool.SPOT else state.failed_covers).count
     rest_s = rest(state, tuning, to)
     if not (wait_s := observed.waits.left_s(state.last_step, rest_s)):
         return None
@@ -268,12 +268,13 @@ def _room_rests(
 ) -> Hold | None:
     """Return why no room is asked for yet: the last placeholders held none."""
     rest_s = room_rest(state, tuning, to)
-    if not (wait_s := observed.waits.left_s(state.last_spent, rest_s)):
+    failed = state.failed_placeholders
+    if not (wait_s := observed.waits.left_s(failed.last, rest_s)):
         return None
-    last = "the last placeholder" if state.spent == 1 else f"the last {state.spent} placeholders"
+    last = "the last placeholder" if failed.count == 1 else f"the last {failed.count} placeholders"
     message = (
         f"{_name(observed, candidate)} stays on {_other(to)}: {last} held no room on {to}; the next one asks"
-        f" for it at {clock(state.last_spent, rest_s)}"
+        f" for it at {clock(failed.last, rest_s)}"
     )
     return Hold(Note(Reason.WAITING_FOR_ROOM, message, warning=True), wait_s)
 

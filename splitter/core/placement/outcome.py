@@ -9,10 +9,10 @@ from splitter.core.clock import clock
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import NodeStatus, Note, Pool
 from splitter.core.placement.members import PlacementInput
-from splitter.core.placement.recreation import doubled
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.backoff import Backoff
 
 
 def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:
@@ -21,18 +21,24 @@ def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:
     To on-demand nobody has to rest but after such a one. Each was a restart in vain, so the wait grows to the
     better part of a day.
 
-    >>> rest(RebalanceState(failed_moves=2), Tuning(), Pool.SPOT)
+    >>> rest(RebalanceState(failed_moves=Backoff(2)), Tuning(), Pool.SPOT)
     240.0
     """
     if to is Pool.ON_DEMAND:
-        return doubled(tuning.step_interval_s, state.failed_covers) if state.failed_covers else 0.0
-    return doubled(tuning.step_interval_s, state.failed_moves)
+        return state.failed_covers.rest_s(tuning.step_interval_s)
+    return max(tuning.step_interval_s, state.failed_moves.rest_s(tuning.step_interval_s))
 
 
 def room_rest(state: RebalanceState, tuning: Tuning, pool: Pool) -> float:
     """Return the seconds before room in a pool is asked for again, doubled by each that held none."""
-    in_vain = state.spent if state.spent_up is (pool is Pool.ON_DEMAND) else 0
-    return doubled(tuning.step_interval_s, in_vain) if in_vain else 0.0
+    return _placeholders(state, pool).rest_s(tuning.step_interval_s)
+
+
+def _placeholders(state: RebalanceState, pool: Pool) -> Backoff:
+    """Return the placeholders that held no room in this pool; those of the other say nothing of it."""
+    return (
+        state.failed_placeholders if state.failed_placeholders_up is (pool is Pool.ON_DEMAND) else Backoff()
+    )
 
 
 def with_spent(
@@ -41,9 +47,11 @@ def with_spent(
     """Count a placeholder that holds no room and is let go now, and say why."""
     if (spent := observed.spent) is None:
         return state, None
-    up = spent.pool is Pool.ON_DEMAND
-    before = state.spent if state.spent_up is up else 0
-    state = replace(state, spent=before + 1, spent_up=up, last_spent=observed.now)
+    state = replace(
+        state,
+        failed_placeholders=_placeholders(state, spent.pool).failed(observed.now),
+        failed_placeholders_up=spent.pool is Pool.ON_DEMAND,
+    )
     pod = spent.pod
     why = "has failed" if pod.finished else f"came to a node that is about to go ({pod.signal or 'doomed'})"
     message = (
@@ -81,8 +89,9 @@ def judged(
     elif moved.is_stuck(observed.waits, policy.grace_s):
         message = f"{name} was to start on {to}, and found no node"
     elif moved.serves:
-        state = replace(state, moved=None, unplaced=False, spent=0, last_spent=None)
-        return replace(state, failed_covers=0) if state.moved_up else replace(state, failed_moves=0), None
+        state = replace(state, moved=None, unplaced=False, failed_placeholders=Backoff())
+        up = state.moved_up
+        return replace(state, failed_covers=Backoff()) if up else replace(state, failed_moves=Backoff()), None
     else:
         return state, None
     state = replace(
@@ -91,8 +100,8 @@ def judged(
         # To find no node takes the whole grace: the wait begins when that is known.
         last_step=observed.now if state.moved_up else state.last_step,
         unplaced=moved.born is None,
-        failed_moves=state.failed_moves + (not state.moved_up),
-        failed_covers=state.failed_covers + state.moved_up,
+        failed_moves=state.failed_moves if state.moved_up else state.failed_moves.failed(),
+        failed_covers=state.failed_covers.failed() if state.moved_up else state.failed_covers,
     )
     message += "; the next try waits longer"
     return state, Note(Reason.MOVE_UNDONE, message, warning=True)

@@ -17,7 +17,6 @@ from splitter.core.split_status import RebalanceState
 
 _SLACK_S = 10.0
 """Between the decision and the first second of the grace: an answer, a budget's refusal, a kubelet."""
-_DOUBLINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +25,6 @@ class _Obstacle:
     until: str  # what ends it
     reason: Reason = Reason.WAITING_FOR_REPLICAS
     wait_s: float | None = None  # after which it has ended, where time alone ends it
-
-
-def doubled(seconds: float, times: int) -> float:
-    """Return a wait after that number of doublings.
-
-    >>> doubled(60.0, 2)
-    240.0
-    """
-    return seconds * float(2 ** min(times, _DOUBLINGS))
 
 
 def not_made_again(
@@ -172,9 +162,9 @@ def _no_node_was_found(
     observed: PlacementInput, pod: PodView, state: RebalanceState, tuning: Tuning
 ) -> _Obstacle | None:
     """Find that the last member that was moved to on-demand came to no node there, a while ago."""
-    if not pod.going or not state.failed_covers:
+    if not pod.going:
         return None
-    rest_s = doubled(tuning.step_interval_s, state.failed_covers)
+    rest_s = state.failed_covers.rest_s(tuning.step_interval_s)
     if not (wait_s := observed.waits.left_s(state.last_step, rest_s)):
         return None
     why = f"the last move to {Pool.ON_DEMAND} did not end there"

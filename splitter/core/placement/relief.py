@@ -37,7 +37,7 @@ def is_asked(observed: Observation, source: SourceView, policy: Policy) -> bool:
 def why_none_leaves(observed: Observation, source: SourceView, state: RebalanceState) -> str:
     """Return why no member is restarted for relief now, whatever is hot; empty where one may be."""
     waits, refused = observed.waits, observed.refused
-    since_step_s = _DAY_S if state.failed_moves or state.failed_covers else HOUR_S
+    since_step_s = _DAY_S if state.failed_moves.count or state.failed_covers.count else HOUR_S
     reasons = (
         (source.replicas < FEWEST, f"of fewer than {FEWEST} members no majority would be left"),
         (bool(state.restarts) or state.moved is not None, "a member was ended within the hour"),

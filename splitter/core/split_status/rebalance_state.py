@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from splitter.core.split_status import values
+from splitter.core.split_status.backoff import Backoff
 from splitter.core.split_status.values import Kept, kept
 
 _RESTARTS_MAX = 4096  # of a thousand members, four each
@@ -79,16 +80,14 @@ class RebalanceState(Kept):
     """Placement: the pod that was ended by that move."""
     moved_up: bool = kept("movedToOnDemand", values.is_true)
     """Placement: that move was to on-demand."""
-    failed_moves: int = kept("failedMoves", values.number)
-    """Placement: moves to spot in a row that ended elsewhere; each doubles the rest before the next."""
-    failed_covers: int = kept("failedCovers", values.number)
-    """Placement: the same of moves to on-demand."""
-    spent: int = kept("spentPlaceholders", values.number)
-    """Placement: placeholders in a row that held no room in a pool; each doubles the rest before the next."""
-    spent_up: bool = kept("spentOnDemand", values.is_true)
+    failed_moves: Backoff = kept("failedMoves", Backoff.from_json)
+    """Placement: moves to spot that ended elsewhere. The rest begins at `last_step`."""
+    failed_covers: Backoff = kept("failedCovers", Backoff.from_json)
+    """Placement: moves to on-demand that ended elsewhere. The rest begins at `last_step`."""
+    failed_placeholders: Backoff = kept("failedPlaceholders", Backoff.from_json)
+    """Placement: placeholders that held no room in a pool. The rest begins when the last one was let go."""
+    failed_placeholders_up: bool = kept("failedPlaceholdersOnDemand", values.is_true)
     """Placement: that pool was on-demand."""
-    last_spent: datetime | None = kept("lastSpentPlaceholder", values.instant)
-    """When the last of them was let go."""
     unplaced: bool = kept("unplaced", values.is_true)
     """Placement: the pod of the last move was born without the label of the admission policy."""
     restarts: tuple[Restart, ...] = kept("restarts", values.listed(_restart, _RESTARTS_MAX))
@@ -107,6 +106,9 @@ class RebalanceState(Kept):
             for field in fields(self)
             if isinstance(instant := getattr(self, field.name), datetime) and instant > now
         }
+        last = self.failed_placeholders.last
+        if last is not None and last > now:
+            ahead["failed_placeholders"] = replace(self.failed_placeholders, last=now)
         if any(one.at > now for one in self.restarts):
             ahead["restarts"] = tuple(one._replace(at=min(one.at, now)) for one in self.restarts)
         return replace(self, **ahead) if ahead else self
@@ -128,9 +130,8 @@ class RebalanceState(Kept):
             moved_up=before.moved_up,
             failed_moves=before.failed_moves,
             failed_covers=before.failed_covers,
-            spent=before.spent,
-            spent_up=before.spent_up,
-            last_spent=before.last_spent,
+            failed_placeholders=before.failed_placeholders,
+            failed_placeholders_up=before.failed_placeholders_up,
             unplaced=before.unplaced,
             yielded=before.yielded,
         )

@@ -17,6 +17,7 @@ from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import RebalanceState, Restart
+from splitter.core.split_status.backoff import Backoff
 
 HELD_UP = reservation(1, Pool.ON_DEMAND, on_spot=False)
 MISPLACED = five(member(1, SPOT))
@@ -85,7 +86,7 @@ class TestEvidence:
             *five(member(4, SPOT, NodeStatus.DOOMED), member(3, SPOT, born=None)), in_force=IN_FORCE
         )
         placed = place(seen, MAJORITY, state)
-        assert (placed.evict, placed.state.unplaced, placed.state.failed_covers) == (None, True, 1)
+        assert (placed.evict, placed.state.unplaced, placed.state.failed_covers.count) == (None, True, 1)
         assert placed.verdict.reason is Reason.PLACEMENT_UNSUPPORTED
         assert placed.requeue_after_s == 120
         later = replace(seen, now=NOW + timedelta(seconds=121))
@@ -151,7 +152,9 @@ class TestCount:
     def test_a_doomed_member_that_came_back_to_spot_waits_ever_longer(self) -> None:
         """Its node is not cordoned, and something pulls it there."""
         state = RebalanceState(
-            failed_covers=2, last_step=ago(100), restarts=(Restart(4, ago(300)), Restart(4, ago(100)))
+            failed_covers=Backoff(2),
+            last_step=ago(100),
+            restarts=(Restart(4, ago(300)), Restart(4, ago(100))),
         )
         placed = place(observed(*DOOMED, in_force=IN_FORCE), MAJORITY, state)
         assert (placed.evict, placed.requeue_after_s, placed.verdict.reason) == (

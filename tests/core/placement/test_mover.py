@@ -13,6 +13,7 @@ from splitter.core.placement.members import Reservation
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.backoff import Backoff
 
 
 class TestMisplaced:
@@ -93,7 +94,7 @@ class TestMisplaced:
         state = RebalanceState(moved=4, last_step=ago(50))
         members = five(member(4, OD, born=Pool.SPOT))
         placed = place(observed(*members), MAJORITY, state)
-        assert (placed.state.moved, placed.state.failed_moves) == (None, 1)
+        assert (placed.state.moved, placed.state.failed_moves.count) == (None, 1)
         assert [note.reason for note in placed.notes] == [Reason.MOVE_UNDONE]
         again = place(observed(*members, placeholder=reservation(4)), MAJORITY, placed.state)
         assert again.evict is None
@@ -101,9 +102,9 @@ class TestMisplaced:
 
     def test_a_move_that_went_well_is_forgotten(self) -> None:
         """So are those that did not."""
-        state = RebalanceState(moved=4, last_step=ago(50), failed_moves=3)
+        state = RebalanceState(moved=4, last_step=ago(50), failed_moves=Backoff(3))
         placed = place(observed(*five(member(4, SPOT, born=Pool.SPOT))), MAJORITY, state)
-        assert (placed.state.moved, placed.state.failed_moves) == (None, 0)
+        assert (placed.state.moved, placed.state.failed_moves.count) == (None, 0)
 
     def test_to_on_demand_room_is_held_too(self) -> None:
         """A policy that wants more on on-demand moves nobody before there is room."""

@@ -12,10 +12,18 @@ from splitter.core.placement.outcome import judged, rest
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.backoff import Backoff
 
-TO_SPOT = RebalanceState(moved=0, moved_uid="uid-before", last_step=ago(50), failed_moves=1, failed_covers=1)
+TO_SPOT = RebalanceState(
+    moved=0, moved_uid="uid-before", last_step=ago(50), failed_moves=Backoff(1), failed_covers=Backoff(1)
+)
 UP = RebalanceState(
-    moved=0, moved_uid="uid-before", moved_up=True, last_step=ago(50), failed_moves=1, failed_covers=1
+    moved=0,
+    moved_uid="uid-before",
+    moved_up=True,
+    last_step=ago(50),
+    failed_moves=Backoff(1),
+    failed_covers=Backoff(1),
 )
 STUCK: dict[str, Any] = {"unschedulable_since": ago(3600)}
 
@@ -40,7 +48,7 @@ class TestJudged:
         assert (note.reason, note.warning) == (Reason.MOVE_UNDONE, True)
         assert why in note.message
         up = state.moved_up
-        assert (after.failed_moves, after.failed_covers) == ((1, 2) if up else (2, 1))
+        assert (after.failed_moves.count, after.failed_covers.count) == ((1, 2) if up else (2, 1))
         assert after.last_step == (NOW if up else state.last_step), "to find no node takes the whole grace"
         assert (after.moved, after.unplaced) == (None, now.born is None)
 
@@ -55,7 +63,7 @@ class TestJudged:
         """When it serves there; moves to the other pool are not proven by it."""
         after, note = judged(observed(now), MAJORITY, state)
         assert note is None
-        assert (after.moved, after.failed_moves, after.failed_covers) == (None, *failed)
+        assert (after.moved, after.failed_moves.count, after.failed_covers.count) == (None, *failed)
 
     @pytest.mark.parametrize(
         "now",
@@ -73,16 +81,16 @@ class TestJudged:
     @pytest.mark.parametrize(("made_s", "unplaced"), [(51, True), (49, False)])
     def test_a_pod_that_was_made_later_tells_that_the_policy_acts(self, made_s: int, unplaced: bool) -> None:
         """Whoever made it: nobody waits for hours, on notice too, for a policy that is there again."""
-        state = RebalanceState(last_step=ago(50), failed_moves=9, unplaced=True)
+        state = RebalanceState(last_step=ago(50), failed_moves=Backoff(9), unplaced=True)
         other = member(1, OD, born=Pool.ON_DEMAND, created=ago(made_s))
         after, note = judged(observed(member(0, OD), other), MAJORITY, state)
-        assert (after.unplaced, after.failed_moves, note) == (unplaced, 9, None)
+        assert (after.unplaced, after.failed_moves.count, note) == (unplaced, 9, None)
 
     def test_of_a_member_that_is_none_any_more(self) -> None:
         """Scaled away: how it ended is nobody's business."""
         after, note = judged(observed(member(1, SPOT)), MAJORITY, TO_SPOT)
         assert (after.moved, note) == (None, None)
-        assert (after.failed_moves, after.failed_covers) == (1, 1)
+        assert (after.failed_moves.count, after.failed_covers.count) == (1, 1)
 
     def test_of_nothing(self) -> None:
         """No move, or one of which nobody knows when it was."""
@@ -96,10 +104,15 @@ class TestRest:
     @pytest.mark.parametrize(("failed", "rest_s"), [(0, 60.0), (1, 120.0), (2, 240.0), (30, 61_440.0)])
     def test_to_spot_doubles_to_the_better_part_of_a_day(self, failed: int, rest_s: float) -> None:
         """For each in a row that ended elsewhere."""
-        assert rest(RebalanceState(failed_moves=failed, failed_covers=9), self.TUNING, Pool.SPOT) == rest_s
+        assert (
+            rest(
+                RebalanceState(failed_moves=Backoff(failed), failed_covers=Backoff(9)), self.TUNING, Pool.SPOT
+            )
+            == rest_s
+        )
 
     def test_to_on_demand_is_none_but_after_a_failure(self) -> None:
         """Safety does not wait; one that leaves a member without a node does."""
-        assert rest(RebalanceState(failed_moves=9), self.TUNING, Pool.ON_DEMAND) == 0.0
-        assert rest(RebalanceState(failed_covers=1), self.TUNING, Pool.ON_DEMAND) == 120.0
-        assert rest(RebalanceState(failed_covers=6), self.TUNING, Pool.ON_DEMAND) > 600.0
+        assert rest(RebalanceState(failed_moves=Backoff(9)), self.TUNING, Pool.ON_DEMAND) == 0.0
+        assert rest(RebalanceState(failed_covers=Backoff(1)), self.TUNING, Pool.ON_DEMAND) == 120.0
+        assert rest(RebalanceState(failed_covers=Backoff(6)), self.TUNING, Pool.ON_DEMAND) > 600.0

@@ -16,6 +16,7 @@ from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import RebalanceState, Restart
+from splitter.core.split_status.backoff import Backoff
 
 DOOMED = member(4, SPOT, NodeStatus.DOOMED, signal="a notice")
 CORDONED = member(4, SPOT, NodeStatus.DOOMED, signal="cordoned", cordoned=True)
@@ -179,7 +180,7 @@ class TestOneIsAway:
 
     def test_a_move_that_found_no_node_is_remembered(self) -> None:
         """On-demand is full: another member is not tried for the same rest."""
-        state = RebalanceState(failed_covers=1, last_step=ago(20))
+        state = RebalanceState(failed_covers=Backoff(1), last_step=ago(20))
         placed = place(observed(*five(DOOMED), in_force=IN_FORCE), MAJORITY, state)
         assert (placed.evict, placed.requeue_after_s) == (None, 100)
         assert placed.verdict.reason is Reason.MOVE_UNDONE

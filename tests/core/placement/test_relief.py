@@ -16,6 +16,7 @@ from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart
+from splitter.core.split_status.backoff import Backoff
 from splitter.core.stateful import StatefulView
 
 ASKED = {"splitter.io/relief": "cpu=85,restarts"}
@@ -201,7 +202,7 @@ class TestNobodyElseIsDown:
             {"rebalance": RebalanceState(restarts=(Restart(0, ago(3500), planned=False),))},
             {"rebalance": RebalanceState(last_loss=ago(3500))},
             {"rebalance": RebalanceState(last_step=ago(3500))},
-            {"rebalance": RebalanceState(last_step=ago(80_000), failed_moves=1)},
+            {"rebalance": RebalanceState(last_step=ago(80_000), failed_moves=Backoff(1))},
             {"restarts": (Restart(4, ago(30), planned=True),)},
             {"refused": EvictionRefusal("uid-db-3", "the budget", ago(500))},
             {"related": NO_LABEL},
@@ -323,7 +324,7 @@ class TestAfterwards:
         moved = replace(LATER, moved=3, moved_uid="uid-db-3")
         plan = planned(hot(elsewhere, relief=REMEMBERED, rebalance=moved))
         assert plan.rebalance is not None
-        assert plan.rebalance.failed_moves == 1
+        assert plan.rebalance.failed_moves.count == 1
         assert Reason.MOVE_UNDONE in [note.reason for note in plan.notes]
 
 

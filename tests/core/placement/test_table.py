@@ -27,6 +27,7 @@ from splitter.core.placement.reservations import reservation_hash
 from splitter.core.plan import Rules, unseen
 from splitter.core.reasons import Reason, State
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.backoff import Backoff
 from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 from splitter.plugin.core.action_messages import describe
@@ -379,7 +380,7 @@ class TestKeeping:
         result = planned(seen(pods, placeholders=(held,)))
         assert result.actions == (DeletePlaceholder("held", "uid-held"),)
         assert result.rebalance is not None
-        assert (result.rebalance.spent, result.rebalance.last_loss) == (1, None)
+        assert (result.rebalance.failed_placeholders.count, result.rebalance.last_loss) == (1, None)
         assert [why in note.message for note in result.notes] == [True]
         after = planned(seen(pods, split=remembers(result.rebalance)))
         assert (after.actions, after.verdict.reason, after.requeue_after_s) == (
@@ -387,9 +388,9 @@ class TestKeeping:
             Reason.WAITING_FOR_ROOM,
             120,
         )
-        to_the_other = replace(result.rebalance, spent_up=pool is Pool.SPOT)
+        to_the_other = replace(result.rebalance, failed_placeholders_up=pool is Pool.SPOT)
         assert planned(seen(pods, split=remembers(to_the_other))).actions, "of another pool that says nothing"
-        later = replace(result.rebalance, last_spent=ago(121))
+        later = replace(result.rebalance, failed_placeholders=Backoff(1, ago(121)))
         assert [type(one) for one in planned(seen(pods, split=remembers(later))).actions] == [
             CreatePlaceholder
         ]
@@ -401,7 +402,7 @@ class TestKeeping:
         result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
         assert result.actions == (DeletePlaceholder("held", "uid-held"),)
         assert result.rebalance is not None
-        assert (result.rebalance.spent, result.rebalance.last_loss) == (0, NOW)
+        assert (result.rebalance.failed_placeholders.count, result.rebalance.last_loss) == (0, NOW)
 
     def test_none_is_made_while_the_last_one_ends(self) -> None:
         """They have the same name."""

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from splitter.core.split_status import RebalanceState
+from splitter.core.split_status.backoff import Backoff
 from splitter.core.split_status.rebalance_state import Restart
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
@@ -79,10 +80,13 @@ class TestAClockSetBack:
         """Those of the past stay, those of restarts too."""
         names = [one.name for one in fields(RebalanceState) if "datetime" in str(one.type)]
         assert len(names) >= 7
-        state = replace(RebalanceState(), restarts=(Restart(1, LATER), Restart(2, NOW)))
+        state = RebalanceState(
+            restarts=(Restart(1, LATER), Restart(2, NOW)), failed_placeholders=Backoff(3, LATER)
+        )
         ahead = replace(state, **dict.fromkeys(names, LATER)).not_after(NOW)  # type: ignore[arg-type]
         assert {getattr(ahead, name) for name in names} == {NOW}
         assert ahead.restarts == (Restart(1, NOW), Restart(2, NOW))
+        assert ahead.failed_placeholders == Backoff(3, NOW)
         past = replace(state, **dict.fromkeys(names, NOW)).not_after(LATER)  # type: ignore[arg-type]
         assert {getattr(past, name) for name in names} == {NOW}
         assert RebalanceState().not_after(NOW) == RebalanceState()
@@ -91,7 +95,7 @@ class TestAClockSetBack:
 class TestUnwritten:
     def test_what_was_seen_stays_and_what_was_to_be_done_does_not(self) -> None:
         """A loss is a loss; a move that was not written was none, and an end may have happened."""
-        before = RebalanceState(last_step=NOW, moved=1, moved_uid="a", failed_moves=2, decided=4)
+        before = RebalanceState(last_step=NOW, moved=1, moved_uid="a", failed_moves=Backoff(2), decided=4)
         after = replace(
             before,
             lost=True,
@@ -101,13 +105,12 @@ class TestUnwritten:
             moved=5,
             moved_uid="b",
             moved_up=True,
-            failed_moves=3,
-            failed_covers=1,
+            failed_moves=Backoff(3),
+            failed_covers=Backoff(1),
             unplaced=True,
             yielded=(0,),
-            spent=1,
-            spent_up=True,
-            last_spent=LATER,
+            failed_placeholders=Backoff(1, LATER),
+            failed_placeholders_up=True,
             decided=6,
         )
         kept = after.unwritten(before)
