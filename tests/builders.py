@@ -25,7 +25,7 @@ from splitter.core.model import (
 )
 from splitter.core.names import Key
 from splitter.core.placeable import runs
-from splitter.core.split_status import RebalanceState, SplitStatus
+from splitter.core.split_status import Memory, RebalanceState, SplitStatus
 from splitter.core.split_status.view import SplitView
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
@@ -173,8 +173,9 @@ def free_source(replicas: int = 10, **fields: object) -> SourceView:
     return replace(untouched, annotations=annotations, **fields)  # type: ignore[arg-type]
 
 
-# Fields of a Split's status that its spec has not.
+# Fields of a Split's status that its spec has not, and what is remembered there.
 STATUS = frozenset(one.name for one in fields_of(SplitStatus)) - {"replicas"}
+MEMORY = frozenset(one.name for one in fields_of(Memory))
 
 
 def split(**fields: object) -> SplitView:
@@ -187,8 +188,9 @@ def split(**fields: object) -> SplitView:
     )
     if isinstance(remembered := fields.get("rebalance"), dict):
         fields["rebalance"] = RebalanceState.from_json(remembered)
+    memory = Memory(**{name: fields.pop(name) for name in MEMORY & fields.keys()})  # type: ignore[arg-type]
     reported = {name: fields.pop(name) for name in STATUS & fields.keys()}
-    status = replace(made.status, **reported)  # type: ignore[arg-type]
+    status = replace(made.status, **{"memory": memory, **reported})  # type: ignore[arg-type]
     return replace(made, **{"status": status, **fields})  # type: ignore[arg-type]
 
 

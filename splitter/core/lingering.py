@@ -46,7 +46,7 @@ def _followed(this: PlanInput) -> Lingering:
     observed, asked, generation = this.observed, this.source.replicas, this.source.karmada_generation
     if not generation:
         return Lingering(NOTHING_FOLLOWED)
-    before, stays_s = observed.reported.followed, _stays_s(this)
+    before, stays_s = observed.reported.memory.followed, _stays_s(this)
     # A Split's status may be edited: never more than there is.
     held = min(before.replicas or 0, sum(twin.spec_replicas for twin in observed.twins))
     if held <= asked or before.generation != generation or not stays_s:

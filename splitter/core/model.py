@@ -435,7 +435,7 @@ class Observation:
     @property
     def rebalance(self) -> RebalanceState:
         """What is remembered of spot."""
-        return self.reported.rebalance
+        return self.reported.memory.rebalance
 
     def twin(self, pool: Pool) -> TwinView | None:
         """Return the twin of a pool, if it exists."""

@@ -198,12 +198,12 @@ def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
 
 def remembered(plan: Plan, observed: Observation) -> SplitStatus:
     """Return the status with what a reconcile has seen, when what it decided is not written (yet)."""
-    before = observed.reported
+    memory = observed.reported.memory
     if plan.followed is not None:
-        before = replace(before, followed=plan.followed)
-    if plan.rebalance is None:
-        return before
-    return replace(before, rebalance=plan.rebalance.unwritten(before.rebalance))
+        memory = replace(memory, followed=plan.followed)
+    if plan.rebalance is not None:
+        memory = replace(memory, rebalance=plan.rebalance.unwritten(memory.rebalance))
+    return replace(observed.reported, memory=memory)
 
 
 def undone(plan: Plan, observed: Observation) -> RebalanceState | None:

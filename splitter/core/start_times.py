@@ -99,7 +99,7 @@ def with_pods(starts: StartTimes, pods: Sequence[PodView], now: datetime) -> Sta
 def learned(observed: Observation) -> StartTimes:
     """Return what the Split remembers, and what the pods of this moment add to it."""
     pods = [*observed.orphans, *(pod for rs in observed.holders for pod in rs.pods)]
-    kept = observed.reported.starts
+    kept = observed.reported.memory.starts
     # Without the time up to which pods were counted, these would count twice.
     return with_pods(kept if kept.until is not None else NOTHING_LEARNED, pods, observed.now)
 

@@ -392,6 +392,6 @@ def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -
     """Whether `decide` may look at the room: the count walks all spot nodes, so not in each reconcile."""
     if blocked or spot is None:
         return bool(blocked)
-    known = split.status.rebalance if split is not None else RebalanceState()
+    known = split.status.memory.rebalance if split is not None else RebalanceState()
     out = known.lost or (known.short_since is not None and not spot.spec_replicas)
     return out or spot.is_losing or bool(spot.strays)

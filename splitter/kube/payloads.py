@@ -53,7 +53,7 @@ def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
     body = split_identity(source.key)
     body["metadata"]["ownerReferences"] = [{**_owner(source), "blockOwnerDeletion": False}]
     named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
-    body["spec"] = {"source": named, "takeOver": takes_over}
+    body["spec"] = {"source": named, "takeOver": takes_over, "format": keys.STATE_FORMAT}
     return body
 
 

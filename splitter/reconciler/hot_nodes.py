@@ -64,8 +64,7 @@ async def with_move_written(writer: StatusWriter, observed: Observation, planned
         return observed
     moves = (*relief.moves[:-1], replace(begun, raised=False))
     decided = planned.rebalance.decided if planned.rebalance is not None else None
-    status = replace(
-        before, relief=replace(relief, moves=moves), rebalance=replace(before.rebalance, decided=decided)
-    )
+    memory = replace(before.memory, rebalance=replace(before.memory.rebalance, decided=decided))
+    status = replace(before, relief=replace(relief, moves=moves), memory=memory)
     await writer.write(observed, status, surely=True)
     return replace(observed, split=replace(observed.split, status=status))

@@ -121,7 +121,7 @@ class HotNodesWatch:
             busy = busy or why_none_leaves(observed, source, planned.rebalance or observed.rebalance)
         load = WorkloadLoad(key, thresholds, replicas or tuple(one for one, _ in members), busy)
         if in_force.policy.spot_affinity is SpotAffinity.PREFERRED and source.stateful is None:
-            soak_s = (planned.rebalance or observed.reported.rebalance).soak(in_force.policy.soak_s)
+            soak_s = (planned.rebalance or observed.rebalance).soak(in_force.policy.soak_s)
             load = replace(load, spot_soak_s=soak_s)
         load = replace(load, restarts=source.stateful is not None and not asked)
         asks = {twin.pool: twin.spreads for twin in self._cache.twins.find("source", key)}

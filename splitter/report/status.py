@@ -20,6 +20,7 @@ from splitter.core.split_status import (
     NODES_MAX,
     TEXT_MAX,
     GoingNode,
+    Memory,
     PastDecision,
     PoolCounts,
     SplitStatus,
@@ -42,7 +43,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     ready = _ready(observed)
     policy = values_of(in_force.policy)
     stateful = source if source is not None and source.stateful is not None else None
-    decided = plan.rebalance if written else None
+    decided, known = plan.rebalance if written else None, remembered(plan, observed).memory
     taken = observed.split is not None and observed.split.takes_over
     status = SplitStatus(
         observed_generation=observed.split.generation if observed.split else 0,
@@ -62,13 +63,15 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         ),
         decisions=_decisions(before.decisions, plan, observed.now) if written else before.decisions,
         usage=_usage(observed, plan) if taken else None,
-        starts=in_force.starts if taken else NOTHING_LEARNED,
         relief=plan.relief if written and plan.relief is not None else before.relief,
         guard=plan.guard or (before.guard if observed.twins else ""),
         nodes=_going(observed),
-        rebalance=decided or remembered(plan, observed).rebalance,
-        followed=remembered(plan, observed).followed,
-        good_annotations=in_force.good_annotations,
+        memory=Memory(
+            rebalance=decided or known.rebalance,
+            followed=known.followed,
+            starts=in_force.starts if taken else NOTHING_LEARNED,
+            good_annotations=in_force.good_annotations,
+        ),
         replicas=_counted(observed) if stateful is not None else None,
         selector=stateful.selector if stateful is not None else "",
         write_conflicts=conflicts,
@@ -76,7 +79,8 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         conflict=conflict,
     )
     # A start that was seen is alone no reason for a write.
-    return before if replace(status, starts=before.starts) == before else status
+    unseen = replace(status, memory=replace(status.memory, starts=before.memory.starts))
+    return before if unseen == before else status
 
 
 def _usage(observed: Observation, plan: Plan) -> Usage:

@@ -129,7 +129,7 @@ def test_nested_too_deeply(mortal: Mortal, sandbox: Sandbox, tmp_path: Path) -> 
         }
         sandbox.api.create(path, made)
         made = sandbox.api.get(f"{path}/deep")
-        made["status"] = {"rebalance": "..."}
+        made["status"] = {"memory": "..."}
         file = tmp_path / "deep.json"
         file.write_text(json.dumps(made).replace('"..."', '{"a":' * DEEP + "1" + "}" * DEEP))
         evil.kubectl("replace", "--raw", f"{path}/deep/status", "-f", str(file))

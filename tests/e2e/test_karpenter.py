@@ -201,7 +201,7 @@ def test_drift_stays_within_spot(shop: Shop, karpenter: Karpenter) -> None:
         shop.wait_split(ON_DEMAND, SPOT)
         assert not chronicle.entries("Deployment on-demand", "asks for"), "on-demand was left alone"
         assert watched.lowest() >= REPLICAS - 1
-    assert "lastLoss" not in shop.status()["rebalance"]
+    assert "lastLoss" not in shop.status()["memory"]["rebalance"]
 
 
 @pytest.mark.parametrize(
@@ -237,4 +237,4 @@ def test_consolidation_stays_within_spot(
             uid = shop.deployment()["metadata"]["uid"]
             assert (wanted.wall_s + crc32(uid.encode())) % SURGE_FIRST_OPENS_S < OPEN_S + LOOKS_AGAIN_S
     karpenter.offer("spot", consolidate_after=NEVER)
-    assert "lastLoss" not in shop.status()["rebalance"]
+    assert "lastLoss" not in shop.status()["memory"]["rebalance"]

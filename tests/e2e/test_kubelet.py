@@ -165,7 +165,7 @@ def test_a_full_disk(stage: Stage) -> None:
     shop.until(lambda: shop.available_off(node) == N, "all to stand elsewhere")
     shop.wait_steady()
     assert shop.twins() == (BASE, N - BASE)
-    assert "lastLoss" not in shop.status()["rebalance"]
+    assert "lastLoss" not in shop.status()["memory"]["rebalance"]
     machines.fill(node, full=False)
     shop.until(lambda: not presses(), "the pressure to end")
 

@@ -87,7 +87,7 @@ def test_it_evicts_from_both_twins_one_at_a_time(shop: Shop, home: Path) -> None
     assert counted["evicted"] >= REPLICAS
     after = [shop.deployment(twin)["metadata"]["generation"] for twin in ("web-on-demand", "web-spot")]
     assert after == templates, "requests on pods are no drift of a twin"
-    assert "lastLoss" not in shop.status()["rebalance"]
+    assert "lastLoss" not in shop.status()["memory"]["rebalance"]
 
 
 def test_the_only_replica_of_a_pool_is_left_alone(shop: Shop, home: Path) -> None:

@@ -92,7 +92,7 @@ def split(kind: str = DEPLOYMENT, *, taken: bool = True, its: bool = True, **spe
         raw["metadata"]["ownerReferences"][0]["uid"] = "uid-before"
     named = {"kind": kind, "name": "web"}
     raw["spec"] = {"source": named, "takeOver": taken, **spec}
-    raw["status"] |= {"conflict": False, "writeConflicts": [], "rebalance": {}, "policyAnnotations": {}}
+    raw["status"] |= {"conflict": False, "writeConflicts": [], "memory": {}}
     return raw
 
 

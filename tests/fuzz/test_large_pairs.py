@@ -241,9 +241,10 @@ def _remembered(world: World) -> None:
     said = {"time": READY, "at": READY, "type": "Balanced", "status": "True", "reason": "R", "message": "m"}
     for raw in _of(world, "split", "statefulset-split"):
         nodes = [f"node-{number}" for number in range(LONG)]
-        raw["status"] |= {"writeConflicts": [READY] * LONG, "policyAnnotations": _words(LONG)}
+        raw["status"] |= {"writeConflicts": [READY] * LONG}
         raw["status"] |= {"conditions": [said] * LONG, "decisions": [said] * LONG}
-        raw["status"]["rebalance"] |= {"chargedNodes": nodes, "restarts": [said] * LONG}
+        raw["status"]["memory"] |= {"policyAnnotations": _words(LONG)}
+        raw["status"]["memory"]["rebalance"] |= {"chargedNodes": nodes, "restarts": [said] * LONG}
 
 
 def _replicas(count: int) -> Place:

@@ -39,7 +39,7 @@ def lab() -> Iterator[Lab]:
 
 def _deep_split() -> Raw:
     raw = in_namespace(EVIL, objects.split())
-    raw["status"]["rebalance"] = "@@"
+    raw["status"]["memory"] = {"rebalance": "@@"}
     return raw
 
 

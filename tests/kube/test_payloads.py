@@ -7,7 +7,14 @@ from kube.raw import Raw, stateful_set, written
 from splitter.core.actions import AdoptPods, CreatePlaceholder, SaveReplicas
 from splitter.core.model import Pool
 from splitter.core.names import Key
-from splitter.kube.payloads import adopting, placeholder, released, saved_replicas, template_of_revision
+from splitter.kube.payloads import (
+    adopting,
+    placeholder,
+    released,
+    reporting_split,
+    saved_replicas,
+    template_of_revision,
+)
 
 
 class TestPlaceholder:
@@ -36,6 +43,12 @@ class TestPlaceholder:
         made = placeholder(source(), "uid-split", CreatePlaceholder(Pool.SPOT, "spot/4/abc", "{}"))
         assert made["metadata"]["name"] == "web-placeholder"
         assert made["metadata"]["labels"]["splitter.io/source"] == "web"
+
+
+class TestSplit:
+    def test_says_its_format(self) -> None:
+        """An older version that does not know it leaves the workload alone."""
+        assert reporting_split(source(), takes_over=True)["spec"]["format"] == 2
 
 
 class TestAdopting:

@@ -78,7 +78,7 @@ class TestWaking:
         split = {
             "metadata": metadata("web", uid="uid-split"),
             "spec": {"source": {"kind": "Deployment", "name": "web"}},
-            "status": {"state": "Steady", "policyAnnotations": {"splitter.io/template": "small"}},
+            "status": {"memory": {"policyAnnotations": {"splitter.io/template": "small"}}},
         }
         woken.cache.splits.upsert(split)
         woken.keys.clear()

@@ -14,7 +14,7 @@ READY_AFTER_S = 3
 
 def known(shop: Shop) -> StartTimes:
     """Return what the Split says of starts."""
-    return StartTimes.from_json(shop.status().get("starts"))
+    return StartTimes.from_json(shop.status().get("memory", {}).get("starts"))
 
 
 def took_s(pod: dict[str, Any]) -> int:

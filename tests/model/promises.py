@@ -8,6 +8,7 @@ check compares with the better of the promise and of what was there before.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, StatefulSet
 from model.controllers import deletion_order, new_replica_set, rescale
@@ -331,8 +332,8 @@ class Promises:
 
     def _short(self) -> bool:
         split = self.cluster.split
-        rebalance = split.status.get("rebalance", {}) if split else {}
-        known = isinstance(rebalance, dict) and ("lost" in rebalance or "shortSince" in rebalance)
+        memory: Any = split.status.get("memory", {}) if split else {}
+        known = bool(memory.get("rebalance", {}).keys() & {"lost", "shortSince"})
         return known or any(pod.unschedulable_since is not None for pod in self.cluster.pods.values())
 
 

@@ -84,7 +84,9 @@ def one_more_than_before(cluster: Cluster, *, spot_is_ready: bool) -> None:
     """Have a controller make the eighth pod of two, while a shortage is known."""
     cluster.twins[Pool.SPOT] = replace(TWIN, name="web-spot", uid="uid-spot", pool=Pool.SPOT, replicas=6)
     has(cluster, Pool.SPOT, "v2", 6, 6, ready=spot_is_ready)
-    cluster.split = Split("uid-split", "uid-web", takes_over=True, status={"rebalance": {"lost": True}})
+    cluster.split = Split(
+        "uid-split", "uid-web", takes_over=True, status={"memory": {"rebalance": {"lost": True}}}
+    )
     promises = Promises(cluster)
     with promises.step(CONTROLLER):
         has(cluster, Pool.ON_DEMAND, "v2", 2, 2, ready=False)

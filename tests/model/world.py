@@ -159,7 +159,7 @@ def _ends_at_once(cluster: Cluster, pod: Pod, config: Config) -> bool:
 
 def _kept(status: Status) -> Status:
     """Return of a status what a later reconcile reads."""
-    names = ("state", "conflict", "conflictingWriter", "writeConflicts", "rebalance", "policyAnnotations")
+    names = ("state", "conflict", "conflictingWriter", "writeConflicts", "memory")
     return {name: status[name] for name in names if name in status}
 
 
@@ -399,10 +399,11 @@ def _older_status(cluster: Cluster, status: Status, older: Callable[[int], int])
     changed = dict(status)
     if "writeConflicts" in status:
         changed["writeConflicts"] = [moved(text) for text in cast("list[str]", status["writeConflicts"])]
-    rebalance = dict(cast("Status", status.get("rebalance", {})))
+    memory = cast("Status", status.get("memory", {}))
+    rebalance = dict(cast("Status", memory.get("rebalance", {})))
     for name in ("lastLoss", "upSince", "shortSince", "lastStep", "coverSince", "doomedSince"):
         if name in rebalance:
             rebalance[name] = moved(str(rebalance[name]))
-    if "rebalance" in status:
-        changed["rebalance"] = rebalance
+    if "rebalance" in memory:
+        changed["memory"] = {**memory, "rebalance": rebalance}
     return changed

@@ -221,7 +221,7 @@ def test_a_refused_end_is_not_counted(renderer: BoundedRenderer) -> None:
     for _ in range(6):
         led(renderer, shared, flushes=True)
     assert shared.ends == 6
-    assert shared.status.rebalance.restarts == ()
+    assert shared.status.memory.rebalance.restarts == ()
 
 
 def test_one_pod_is_counted_once(renderer: BoundedRenderer) -> None:
@@ -231,7 +231,7 @@ def test_one_pod_is_counted_once(renderer: BoundedRenderer) -> None:
     led(renderer, shared)
     led(renderer, shared)
     assert (shared.written, shared.ends) == (1, 2)
-    assert len(shared.status.rebalance.restarts) == 1
+    assert len(shared.status.memory.rebalance.restarts) == 1
 
 
 class HotNode(Shared):
@@ -295,7 +295,7 @@ def test_a_crash_after_a_restart_for_relief_restarts_nobody(
     for number in range(6):
         led(renderer, shared, relief=Hot(f"uid-db-{3 + number % 2}"))
     assert shared.ended == ["db-3"]
-    assert [one.ordinal for one in shared.status.rebalance.restarts] == [3]
+    assert [one.ordinal for one in shared.status.memory.rebalance.restarts] == [3]
     assert [one.pod for one in shared.status.relief.moves] == ["db-3"]
 
 
@@ -316,5 +316,5 @@ def test_a_restart_for_relief_that_a_budget_refuses_is_none(renderer: BoundedRen
     shared.answer = ApiError(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
     led(renderer, shared, reconciles=4, flushes=True, relief=Hot("uid-db-3"))
     assert shared.ended == ["db-3"]
-    assert shared.status.rebalance.restarts == ()
+    assert shared.status.memory.rebalance.restarts == ()
     assert shared.status.relief.moves == ()

@@ -16,7 +16,7 @@ from kube.server import Answer, Script, connected, json, refusal
 from splitter.core.model import Observation
 from splitter.core.names import Key
 from splitter.core.nodes.facts import NodeState
-from splitter.core.split_status import Condition, RebalanceState, SplitStatus
+from splitter.core.split_status import Condition, Memory, SplitStatus
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
@@ -102,15 +102,17 @@ class TestOverlay:
         """What was decided counts in the next reconcile, although nothing is written yet."""
         written = {
             "conflict": True,
-            "rebalance": {"lost": True},
-            "policyAnnotations": {"splitter.io/soak": "5m"},
+            "memory": {"rebalance": {"lost": True}, "policyAnnotations": {"splitter.io/soak": "5m"}},
             "writeConflicts": ["2026-01-05T09:59:00Z"],
         }
         decided = status("Moving", **written)
         desk.writer.post(observation(), decided)
         seen = desk.writer.overlay(observation()).reported
         assert (seen.state, seen.conflict, seen.write_conflicts) == ("Moving", True, (ago(60),))
-        assert (seen.rebalance.lost, seen.good_annotations) == (True, {"splitter.io/soak": "5m"})
+        assert (seen.memory.rebalance.lost, seen.memory.good_annotations) == (
+            True,
+            {"splitter.io/soak": "5m"},
+        )
         assert seen == decided
         assert desk.script.asked == []
 
@@ -118,12 +120,7 @@ class TestOverlay:
         """A status without write conflicts, conflict and annotations is one of a quiet life."""
         desk.writer.post(observation(), status("Steady"))
         seen = desk.writer.overlay(observation(split=split(conflict=True, write_conflicts=(NOW,)))).reported
-        assert (seen.conflict, seen.write_conflicts, seen.rebalance, seen.good_annotations) == (
-            False,
-            (),
-            RebalanceState(),
-            {},
-        )
+        assert (seen.conflict, seen.write_conflicts, seen.memory) == (False, (), Memory())
 
     async def test_the_rest_stays_observed(self, desk: Desk) -> None:
         """Only the Split is overlaid."""
@@ -311,14 +308,14 @@ class TestFailures:
         """What cannot be written counts in the next reconcile, which posts it again. A race is not told."""
         desk.script.answers.appendleft(answer)
         with caplog.at_level(logging.WARNING, logger="splitter.status"):
-            desk.writer.post(observation(), status("Moving", rebalance={"lost": True}))
+            desk.writer.post(observation(), status("Moving", memory={"rebalance": {"lost": True}}))
             await desk.writer.flush()
         assert bool(caplog.records) is loud
         observed = desk.writer.overlay(observation())
         assert observed.rebalance.lost
         await desk.writer.flush()
         assert desk.written() == ["Moving"]
-        desk.writer.post(observed, status("Moving", rebalance={"lost": True}))
+        desk.writer.post(observed, status("Moving", memory={"rebalance": {"lost": True}}))
         await desk.writer.flush()
         assert desk.written() == ["Moving", "Moving"]
         assert desk.writer.overlay(observation()) == observation()

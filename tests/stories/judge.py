@@ -126,7 +126,7 @@ class Judge:
             return None
         hurt = [pod for pod in scene.objects.all(PODS, scene.ref.namespace) if self._is_hurt(pod)]
         starting = sum(not scene.serves(pod) for pod in scene.pods())
-        known = (scene.status.get("rebalance") or {}).keys() & {"lost", "shortSince"}
+        known = scene.rebalance.keys() & {"lost", "shortSince"}
         emergency = max(scene.replicas, starting) if hurt or known or self._are_short() else 0
         return scene.replicas + max(1, strategy(source)[0]) + sum(map(is_active, hurt)) + emergency
 

@@ -119,7 +119,7 @@ class MembersJudge(Judge):
         """Return N + S, and what an emergency adds (promise 2)."""
         scene, pods = self.scene, self.scene.objects.all(PODS, "shop")
         going = sum("nodeName" in pod["spec"] and not self._is_sound(pod) for pod in pods)
-        known = (scene.status.get("rebalance") or {}).keys() & {"lost", "shortSince"}
+        known = scene.rebalance.keys() & {"lost", "shortSince"}
         waits = any(not pod["spec"].get("nodeName") for pod in pods)
         home = LABEL_SPLIT not in scene.source["metadata"]["labels"] or bool(scene.status.get("conflict"))
         failing = sum(not scene.serves(pod) for pod in scene.pods()) if home else 0

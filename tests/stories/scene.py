@@ -53,6 +53,11 @@ class Scene:
         return (self.split or {}).get("status") or {}
 
     @property
+    def rebalance(self) -> Raw:
+        """Return what is remembered of spot."""
+        return (self.status.get("memory") or {}).get("rebalance") or {}
+
+    @property
     def twins(self) -> dict[Pool, Raw]:
         """Return the twins by their pools."""
         there = {

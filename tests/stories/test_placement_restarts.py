@@ -88,7 +88,7 @@ def test_a_placeholder_comes_to_a_node_that_goes() -> None:
     story.begin()
     story.wait(24 * 3600)
     assert 4 <= story.placeholders <= 12
-    assert "lastLoss" not in (story.scene.status.get("rebalance") or {})
+    assert "lastLoss" not in story.scene.rebalance
     story.nodes_are("up", "spot-a")
     story.wait(24 * 3600)
     assert 4 in story.on_spot()

@@ -67,8 +67,9 @@ ANNOTATION_HELD_FOR: Final = "splitter.io/held-for"
 HELD_FOR_RELIEF: Final = "relief/"
 
 # The form of what splitter writes down about a workload: in the mark, in the saved replicas, in the Split's
-# spec. A version that an older one would misread writes a higher number there (docs/adr/0044).
-STATE_FORMAT: Final = 1
+# spec, 1 if none is given. A version that an older one would misread writes a higher number there
+# (docs/adr/0044). 2: what only splitter reads of a Split's status is in its `memory`.
+STATE_FORMAT: Final = 2
 
 # Annotations of ours.
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"

@@ -67,7 +67,7 @@ def _policy_written(observed: Observation, defaults: Policy) -> PolicyInForce:
         if not caps_conflict(observed.source.replicas, parsed.policy):
             return PolicyInForce(parsed.policy, problems, written, valid=True, levels=dict(parsed.levels))
         problems = (_caps_note(parsed.policy, observed.source.replicas), *problems)
-    good = observed.reported.good_annotations
+    good = observed.reported.memory.good_annotations
     last = parse_policy(good, defaults, None).policy or defaults
     levels = {name: Level.LAST_GOOD if name in good else Level.DEFAULT for name in USER_ANNOTATIONS}
     return PolicyInForce(last, problems, good, valid=False, levels=levels)

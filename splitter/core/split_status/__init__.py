@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from splitter.core.split_status import values
-from splitter.core.split_status.moving import FollowedCount
+from splitter.core.split_status.memory import Memory
 from splitter.core.split_status.rebalance_state import RebalanceState, Restart
 from splitter.core.split_status.relief import ReliefMove, ReliefStatus
 from splitter.core.split_status.starts import PoolStarts, StartTimes
@@ -26,6 +26,7 @@ __all__ = [
     "UNREPORTED",
     "Condition",
     "GoingNode",
+    "Memory",
     "PastDecision",
     "PoolCounts",
     "PoolStarts",
@@ -131,17 +132,11 @@ class SplitStatus(Kept):
     conditions: tuple[Condition, ...] = kept("conditions", _CONDITIONS, always=True)
     decisions: tuple[PastDecision, ...] = kept("decisions", _DECISIONS, always=True)
     usage: Usage | None = kept("usage", Usage.from_json, Usage.to_json)
-    starts: StartTimes = kept("starts", StartTimes.from_json)
-    """How long its pods took to start: written beside something else only."""
     guard: str = kept("guard", values.text)
     relief: ReliefStatus = kept("relief", ReliefStatus.from_json)
     """How hot nodes are relieved of its replicas, if asked for, and which of them stay in the other pool."""
     nodes: tuple[GoingNode, ...] = kept("nodes", values.items(GoingNode, "name", NODES_MAX))
-    rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
-    followed: FollowedCount = kept("followed", FollowedCount.from_json)
-    """The count that is followed while Karmada moves replicas to another cluster."""
-    good_annotations: Mapping[str, str] = kept("policyAnnotations", values.mapped(values.maybe_word))
-    """The last good policy, as it was written."""
+    memory: Memory = kept("memory", Memory.from_json)
     replicas: int | None = kept("replicas", values.ordinal)
     """Of a StatefulSet: the pods of all holders, for an autoscaler."""
     selector: str = kept("selector", values.word)

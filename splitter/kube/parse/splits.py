@@ -18,7 +18,8 @@ def split(raw: Raw) -> SplitRecord:
     metadata, spec = raw["metadata"], raw.get("spec", {})
     status = raw.get("status") or {}
     named = spec.get("source", {})
-    replicas, good = spec.get("replicas"), status.get("policyAnnotations")
+    replicas, memory = spec.get("replicas"), status.get("memory")
+    good = memory.get("policyAnnotations") if isinstance(memory, dict) else None
     # By its own name: a copy of a Split under another name says nothing about the source.
     name = metadata["name"]
     key = source_of_split(named.get("kind", DEPLOYMENT), metadata["namespace"], name)

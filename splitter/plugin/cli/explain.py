@@ -100,7 +100,7 @@ def explained(key: Key, status: SplitStatus, ordinals: Sequence[int] | None = No
         born = f"  {spoken(ordinals)} are born on on-demand, the others on spot where they can"
         lines += _section("Ordinals", iter([born]))
     lines += _section("Policy in force", _policy(status, placed=ordinals is not None))
-    lines += _section("Spot", _spot(status.rebalance))
+    lines += _section("Spot", _spot(status.memory.rebalance))
     lines += _section("Relief", _relief(status))
     lines += _section("Starts", _starts(status))
     lines += _section("Not as it should be", _faults(status))
@@ -163,7 +163,7 @@ def _relief(status: SplitStatus) -> Iterator[str]:
 
 def _starts(status: SplitStatus) -> Iterator[str]:
     """Say what was learned of its starts, and what that leaves of it when all of spot goes."""
-    starts = status.starts
+    starts = status.memory.starts
     for name, pool in (("on-demand", starts.on_demand), ("spot", starts.spot)):
         if pool.start_s:
             half, most = quantile(pool.start_s, 0.5), max(pool.start_s)

@@ -90,7 +90,7 @@ def _unread(status: SplitStatus, asked: Asked, valid: Condition | None) -> str |
     late = [
         name
         for name in names
-        if name in asked.annotations and status.good_annotations.get(name) != asked.annotations[name]
+        if name in asked.annotations and status.memory.good_annotations.get(name) != asked.annotations[name]
     ]
     if not late:
         return None

@@ -29,7 +29,7 @@ _STATUS: Final = (
 _LEASE: Final = ("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions")
 _SENTENCES: Final = frozenset({"message", "signal", "conflictingWriter"})
 # Of a Split's spec; what is not named is not splitter's.
-_SPLIT_SPEC: Final = ("source", "takeOver", "onDemandOrdinals", "replicas")
+_SPLIT_SPEC: Final = ("source", "takeOver", "format", "onDemandOrdinals", "replicas")
 
 
 def files(objects: Mapping[str, list[Any]]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from splitter.core.model import Attachment, NodeStatus, Note, PodView, TwinView
 from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules
 from splitter.core.planner import plan
 from splitter.core.reasons import Reason, State
-from splitter.core.split_status import Condition, PastDecision, RebalanceState
+from splitter.core.split_status import Condition, Memory, PastDecision, RebalanceState
 
 LOST, SOUND = NodeStatus.LOST, NodeStatus.SOUND
 
@@ -89,7 +89,7 @@ class TestMemory:
         assert this.observed.split is not None
         known = replace(
             this.observed.split,
-            status=replace(this.observed.split.status, rebalance=RebalanceState(lost=True)),
+            status=replace(this.observed.split.status, memory=Memory(RebalanceState(lost=True))),
         )
         assert lost_meanwhile(replace(this, observed=replace(this.observed, split=known))) is None
 

@@ -331,7 +331,7 @@ class TestOneWriteForEach:
         assert planned(observation(free_source(), sets[:250], split=None)).state is not State.REFUSED
 
 
-NEWER_MARK = '{"uid":"uid-web","time":"2026-01-31T12:00:00Z","format":2}'
+NEWER_MARK = '{"uid":"uid-web","time":"2026-01-31T12:00:00Z","format":3}'
 
 
 class TestNewerState:
@@ -342,10 +342,10 @@ class TestNewerState:
         ("annotations", "fields"),
         [
             ({"splitter.io/taken-over": NEWER_MARK}, {}),
-            ({"splitter.io/taken-over": '{"format":2,"owner":["uid-web"]}'}, {}),
+            ({"splitter.io/taken-over": '{"format":3,"owner":["uid-web"]}'}, {}),
             ({"splitter.io/replicas": '{"format":7,"replicas":{"wanted":5}}'}, {}),
-            ({}, {"format": 2}),
-            ({}, {"format": 2, "takes_over": False}),
+            ({}, {"format": 3}),
+            ({}, {"format": 3, "takes_over": False}),
         ],
     )
     def test_is_left_exactly_as_it_is(
@@ -361,13 +361,13 @@ class TestNewerState:
         assert outcome.untouched
         assert outcome.actions == ()
         assert outcome.notes == (outcome.verdict,)
-        assert "reads up to 1. It is left exactly as it is" in outcome.verdict.message
+        assert "reads up to 2. It is left exactly as it is" in outcome.verdict.message
         assert "Run the newer version again" in outcome.verdict.message
 
-    @pytest.mark.parametrize("form", ["1", "0", "-2", "true", '"2"', "null", "[2]", "2.5"])
+    @pytest.mark.parametrize("form", ["1", "2", "0", "-3", "true", '"3"', "null", "[3]", "3.5"])
     def test_what_is_no_higher_number_says_nothing(self, form: str) -> None:
-        """The form of today, and what nobody of ours has written."""
-        mark = NEWER_MARK.replace("2}", f"{form}}}")
+        """The forms until today, and what nobody of ours has written."""
+        mark = NEWER_MARK.replace("3}", f"{form}}}")
         kept = replace(source(), annotations={**source().annotations, "splitter.io/taken-over": mark})
         outcome = planned(at_rest(source=kept))
         assert (outcome.step, outcome.untouched) == (Step.RUN, False)

@@ -16,6 +16,7 @@ from splitter.core.split_status import (
     UNREPORTED,
     Condition,
     GoingNode,
+    Memory,
     PastDecision,
     PoolCounts,
     PoolStarts,
@@ -26,6 +27,7 @@ from splitter.core.split_status import (
     SplitStatus,
     StartTimes,
 )
+from splitter.core.split_status.backoff import Backoff
 from splitter.core.split_status.moving import FollowedCount
 from splitter.core.split_status.usage import begun
 
@@ -69,21 +71,24 @@ FULL = SplitStatus(
             ),
         ),
     ),
-    starts=StartTimes(NOON, 120, PoolStarts((30, 40), (0, 90)), PoolStarts((31,), ())),
     guard="web: 7 pods",
     nodes=(GoingNode("a", "Doomed", 3, "taint x", NOON), GoingNode("b", "Lost", 1, "condition Ready=False")),
-    rebalance=RebalanceState(
-        soak_s=1200.0,
-        last_loss=NOON + timedelta(microseconds=1),
-        lost=True,
-        charged=("uid",),
-        barren=2,
-        barren_since=NOON,
-        restarts=(Restart(0, NOON, planned=True),),
-        yielded=(0, 2),
+    memory=Memory(
+        RebalanceState(
+            soak_s=1200.0,
+            last_loss=NOON + timedelta(microseconds=1),
+            lost=True,
+            charged=("uid",),
+            barren=2,
+            barren_since=NOON,
+            failed_placeholders=Backoff(3, NOON),
+            restarts=(Restart(0, NOON, planned=True),),
+            yielded=(0, 2),
+        ),
+        FollowedCount(12, 10, "2", NOON),
+        StartTimes(NOON, 120, PoolStarts((30, 40), (0, 90)), PoolStarts((31,), ())),
+        {"splitter.io/soak": "5m"},
     ),
-    followed=FollowedCount(12, 10, "2", NOON),
-    good_annotations={"splitter.io/soak": "5m"},
     replicas=0,
     selector="app=" + "x" * 2 * TEXT_MAX,
     write_conflicts=(NOON, NOON + timedelta(seconds=9)),
@@ -102,9 +107,10 @@ class TestKept:
 
     def test_every_field_is_tried(self) -> None:
         """The example has no field that is nothing: a new one belongs into it."""
-        assert [
-            one.name for one in fields(FULL) if getattr(FULL, one.name) == getattr(UNREPORTED, one.name)
-        ] == []
+        for full, nothing in ((FULL, UNREPORTED), (FULL.memory, Memory())):
+            assert [
+                one.name for one in fields(full) if getattr(full, one.name) == getattr(nothing, one.name)
+            ] == []
 
     def test_every_field_is_in_the_schema(self) -> None:
         """The API server would drop what the CRD does not know."""
@@ -114,7 +120,8 @@ class TestKept:
 
     def test_before_the_first_report(self) -> None:
         """Only what is remembered is written: the schema refuses an empty state."""
-        assert SplitStatus(rebalance=RebalanceState(lost=True)).to_json() == {"rebalance": {"lost": True}}
+        lost = SplitStatus(memory=Memory(RebalanceState(lost=True)))
+        assert lost.to_json() == {"memory": {"rebalance": {"lost": True}}}
 
 
 class TestHostile:
@@ -129,12 +136,14 @@ class TestHostile:
         assert read.state == "Held"
         assert SplitStatus.from_json(read.to_json()) == read
         assert SplitStatus.from_json(odd).state == ""
+        memory = SplitStatus.from_json({"memory": dict.fromkeys(FULL.memory.to_json(), odd)})
+        assert SplitStatus.from_json(memory.to_json()) == memory
 
     def test_what_is_not_known_is_left_out(self) -> None:
         """Here and within."""
-        later = {"state": "Steady", "starts": {"p90": 7}, "rebalance": {"lost": True, "later": [1]}}
-        assert SplitStatus.from_json(later) == SplitStatus(
-            state="Steady", rebalance=RebalanceState(lost=True)
+        memory = {"starts": {"p90": 7}, "rebalance": {"lost": True, "later": [1]}, "later": 3}
+        assert SplitStatus.from_json({"state": "Steady", "memory": memory, "later": {}}) == SplitStatus(
+            state="Steady", memory=Memory(RebalanceState(lost=True))
         )
 
     def test_is_bounded(self) -> None:
@@ -164,6 +173,5 @@ class TestHostile:
     )
     def test_times_that_are_none(self, time: str) -> None:
         """Outside of the calendar, so near its ends that no hour can be added, or without a time zone."""
-        assert (
-            SplitStatus.from_json({"writeConflicts": [time], "rebalance": {"lastLoss": time}}) == UNREPORTED
-        )
+        status = {"writeConflicts": [time], "memory": {"rebalance": {"lastLoss": time}}}
+        assert SplitStatus.from_json(status) == UNREPORTED

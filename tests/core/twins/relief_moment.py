@@ -11,7 +11,7 @@ from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Attachment, Observation, PodView, Pool, SourceView
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.split_status import ReliefStatus, SplitStatus
+from splitter.core.split_status import Memory, ReliefStatus, SplitStatus
 
 DEFAULTS = Policy(on_demand_base=2)
 BASE, SPOT = 2, 8
@@ -79,7 +79,8 @@ class Moment:
         assert planned.relief is not None
         assert planned.rebalance is not None
         state = planned.state.value
-        self.status = replace(self.status, state=state, relief=planned.relief, rebalance=planned.rebalance)
+        memory = Memory(rebalance=planned.rebalance)
+        self.status = replace(self.status, state=state, relief=planned.relief, memory=memory)
         [raised] = planned.actions
         assert isinstance(raised, Scale)
         pool = Pool.SPOT if raised.name.endswith("spot") else Pool.ON_DEMAND

@@ -23,8 +23,10 @@ class TestSplits:
             "state": "Steady",
             "conflict": True,
             "writeConflicts": [READY],
-            "rebalance": {"lost": True},
-            "policyAnnotations": {"splitter.io/soak": "5m"},
+            "memory": {
+                "rebalance": {"lost": True},
+                "policyAnnotations": {"splitter.io/soak": "5m"},
+            },
         }
         result = parse.split(split(status))
         assert result.source == Key("Deployment", "shop", "web")
@@ -32,8 +34,8 @@ class TestSplits:
         reported = result.view.status
         assert (reported.state, reported.conflict) == ("Steady", True)
         assert reported.write_conflicts == (instant(READY),)
-        assert reported.rebalance == RebalanceState(lost=True)
-        assert reported.good_annotations == {"splitter.io/soak": "5m"}
+        assert reported.memory.rebalance == RebalanceState(lost=True)
+        assert reported.memory.good_annotations == {"splitter.io/soak": "5m"}
         assert unpacked(result.status) == status
 
     def test_its_own_owner_is_read_first(self) -> None:
@@ -46,6 +48,12 @@ class TestSplits:
         assert "uid-web" in uids
         assert len(uids) == 4
 
+    @pytest.mark.parametrize("memory", ["x", 3, [], {"policyAnnotations": 3}])
+    def test_odd_memory(self, memory: object) -> None:
+        """Remembers nothing."""
+        result = parse.split(split({"memory": memory}))
+        assert result.view.status == UNREPORTED
+
     @pytest.mark.parametrize("status", [None, {}])
     def test_fresh(self, status: object) -> None:
         """A Split without status remembers nothing."""
@@ -55,6 +63,11 @@ class TestSplits:
     def test_only_reporting(self) -> None:
         """A Split that does not take over reports a refusal."""
         assert not parse.split(split(spec={"source": {"name": "web"}, "takeOver": False})).view.takes_over
+
+    @pytest.mark.parametrize(("spec", "form"), [({}, 1), ({"format": 2}, 2), ({"format": "3"}, 1)])
+    def test_format(self, spec: dict[str, object], form: int) -> None:
+        """What says none, or nonsense, is of the first one."""
+        assert parse.split(split(spec={"takeOver": True, **spec})).view.format == form
 
     def test_spec_emptied_by_hand(self) -> None:
         """A Split whose spec says nothing is about the Deployment of its own name."""

@@ -44,8 +44,10 @@ SPLIT: dict[str, Any] = {
         ],
         "policy": {"onDemandBase": 2, "spotPercent": 80, "soak": "600s", "freeze": False},
         "policyFrom": {"onDemandBase": "Source", "spotPercent": "Namespace", "soak": "Default"},
-        "policyAnnotations": {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"},
-        "rebalance": {"lastLoss": "2026-11-21T14:10:00Z", "lost": True, "soakSeconds": 1200.0},
+        "memory": {
+            "policyAnnotations": {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"},
+            "rebalance": {"lastLoss": "2026-11-21T14:10:00Z", "lost": True, "soakSeconds": 1200.0},
+        },
         "conditions": [
             condition("Eligible", "True"),
             condition("PolicyValid", "True"),

@@ -51,7 +51,7 @@ class TestTheExplanation:
 
     def test_leaves_out_what_is_as_it_should_be(self) -> None:
         """No loss, no fault, no decision: no such section."""
-        calm = split(conditions=[condition("Eligible", "True")], nodes=[], rebalance={}, decisions=[])
+        calm = split(conditions=[condition("Eligible", "True")], nodes=[], memory={}, decisions=[])
         assert [line for line in lines_of(calm) if line and not line.startswith(" ")] == [
             "shop/web  Moving  SpotInterrupted",
             "Replicas",
@@ -66,7 +66,7 @@ class TestTheExplanation:
             "onDemand": {"startSeconds": [280, 300, 290], "nodeSeconds": [0, 90, 60]},
             "spot": {"startSeconds": [31]},
         }
-        lines = lines_of(split(starts=starts))
+        lines = lines_of(split(memory={"starts": starts}))
         at = lines.index("Starts")
         assert lines[at + 1 : at + 6] == [
             "  on-demand  half of the last 3 within 290 s, all within 300 s; a node took 60 to 90 s",
@@ -138,7 +138,14 @@ class TestTheExplanation:
         ]
 
     @pytest.mark.parametrize(
-        "broken", [{"conditions": None}, {"decisions": None}, {"rebalance": "x"}, {"spot": None}]
+        "broken",
+        [
+            {"conditions": None},
+            {"decisions": None},
+            {"memory": "x"},
+            {"memory": {"rebalance": "x"}},
+            {"spot": None},
+        ],
     )
     def test_survives_a_broken_status(self, broken: dict[str, Any]) -> None:
         """Anyone may have edited it."""

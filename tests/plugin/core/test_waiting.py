@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders import NOW
-from splitter.core.split_status import Condition, SplitStatus
+from splitter.core.split_status import Condition, Memory, SplitStatus
 from splitter.plugin.core.waiting import Asked, Judgement, Until, judged
 
 ALL = "4 of 4 replicas have the template of generation 7 and are available"
@@ -17,7 +17,7 @@ DONE = SplitStatus(
     state="Steady",
     reason="Balanced",
     message="2 on on-demand, 2 on spot",
-    good_annotations={"splitter.io/soak": "10m"},
+    memory=Memory(good_annotations={"splitter.io/soak": "10m"}),
     conditions=(
         Condition("PolicyValid", "True", "AsExpected", "", NOW),
         Condition("Updated", "True", "AsExpected", ALL, NOW),
@@ -59,7 +59,7 @@ class TestAnnotations:
     @pytest.mark.parametrize("before", ["", "2026-01-01T00:00:00Z"])
     def test_that_are_not_in_force_yet(self, before: str) -> None:
         """Missing there, or with the value before."""
-        status = replace(DONE, good_annotations={RESTART: before} if before else {})
+        status = replace(DONE, memory=Memory(good_annotations={RESTART: before} if before else {}))
         asked = Asked(7, {RESTART: "2026-01-02T00:00:00Z"})
         assert judged(status, asked) == Judgement(f"{RESTART} is not in force yet")
 

@@ -45,7 +45,7 @@ async def test_on_on_demand() -> None:
         await story.says("Relieved")
         await story.wait(HOUR)
         assert story.on() == {"on-demand-0": 2, "on-demand-1": 2}
-        assert "lastLoss" not in story.status("web")["rebalance"]
+        assert "lastLoss" not in story.status("web")["memory"]["rebalance"]
         story.check()
 
 

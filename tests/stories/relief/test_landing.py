@@ -143,7 +143,7 @@ async def test_pods_of_on_demand_leave_spot() -> None:
         belongs_to(story, "spot", "on-demand-0")
         await story.wait(2 * HOUR)
         assert story.on() == {"on-demand-1": 4}
-        assert "lastLoss" not in story.status("web")["rebalance"]
+        assert "lastLoss" not in story.status("web")["memory"]["rebalance"]
         story.check()
 
 

@@ -201,7 +201,7 @@ async def test_off_a_hot_node_it_dies_before_each_write(*, late: bool) -> None:
             assert list(story.on()) == [other]
             assert story.is_calm()
             story.check()
-        assert "lastLoss" not in story.status("web")["rebalance"]
+        assert "lastLoss" not in story.status("web")["memory"]["rebalance"]
 
 
 @pytest.mark.parametrize("aim", ["spot", "spread"])
