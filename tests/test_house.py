@@ -460,6 +460,47 @@ class TestDecisions:
         assert branching == {module: count for module, (count, _) in self.ALLOWED.items()}
 
 
+class TestKinds:
+    """Holders answer for their kind (`core/holders`): the rest of the core does not ask for it."""
+
+    # Folders of one kind each, and those that decide which of them a workload gets.
+    HOMES = ("holders", "statefulset", "placement", "deployment", "eligibility")
+    ASKS = re.compile(
+        r"\b(first_ordinal|ordinal|stateful) is (not )?None"
+        r"|(==|!=|\bis|\bis not) ([A-Za-z_.]*\.)?(STATEFUL_SET\b|DEPLOYMENT\b|\"Deployment\"|\"StatefulSet\")"
+        r"|isinstance\(.*\b(TwinView|ReplicaSetView)\b|\bkeeps_names\b"
+    )
+    # Module: how many lines of it ask, and what for. The numbers only fall.
+    ALLOWED: Mapping[str, tuple[int, str]] = {
+        "splitter/core/desired/twin.py": (1, "what a twin's manifest keeps of its source's"),
+        "splitter/core/labels_annotations/__init__.py": (2, "the names of Splits"),
+        "splitter/core/labels_annotations/policy.py": (1, "the defaults"),
+        "splitter/core/limits.py": (1, "members are limited"),
+        "splitter/core/mode.py": (1, "how a kind is split"),
+        "splitter/core/model.py": (1, "whether a pod that has gone is counted by its controller"),
+        "splitter/core/names.py": (1, "a workload in words"),
+        "splitter/core/plan.py": (1, "members are limited"),
+        "splitter/core/planner/__init__.py": (1, "which table chooses the step"),
+        "splitter/core/rebalance/inputs.py": (1, "dead members hold their names"),
+        "splitter/core/twins/onboard.py": (2, "which writes conflict, what a take-over does"),
+        "splitter/core/twins/relief_status.py": (1, "why no member is moved off a hot node"),
+        "splitter/core/twins/rollout.py": (1, "which rolls have numbers"),
+        "splitter/core/twins/steps.py": (1, "spot needs no soak before the first move"),
+        "splitter/core/twins/write_order.py": (1, "members have no deletion costs"),
+    }
+
+    def test_are_asked_for_no_more_often(self) -> None:
+        """A new branch on the kind belongs into a holder; one that goes lowers the number here."""
+        homes = tuple(f"splitter/core/{home}/" for home in self.HOMES)
+        lines = {
+            name(path): sum(map(bool, map(self.ASKS.search, path.read_text(encoding="utf-8").splitlines())))
+            for path in modules("splitter/core")
+            if not name(path).startswith(homes)
+        }
+        asking = {module: count for module, count in lines.items() if count}
+        assert asking == {module: count for module, (count, _) in self.ALLOWED.items()}
+
+
 class TestLocks:
     """Whoever installs chooses where packages come from, and gets the ones that were tested."""
 

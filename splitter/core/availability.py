@@ -11,6 +11,7 @@ from dataclasses import replace
 from splitter.core.actions import HideAvailable
 from splitter.core.desired.compare import is_withdrawn
 from splitter.core.handover import Step
+from splitter.core.holders import holder_of, source
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, CONDITION_AVAILABLE
 from splitter.core.model import PodView, TwinView
 from splitter.core.plan import Plan, PlanInput
@@ -47,24 +48,15 @@ def updated(this: PlanInput, plan: Plan) -> int | None:
     n, split = this.source.replicas, this.observed.split
     if plan.state in _NOT_SPLIT:
         return None
+    pods = _counting(_pods(this))
     if not this.observed.twins:
-        placed = split is not None and split.ordinals is not None and this.source.stateful is not None
-        return _of_n(n, _counting(_pods(this)), list(_revised(this))) if placed else None
+        placed = split is not None and split.ordinals is not None
+        new = source.updated(this.source, pods) if placed else None
+        return _of_n(n, pods, new) if new is not None else None
     if not isinstance(this.rendered, Mapping):
         return None
-    pods, new = _counting(_pods(this)), _counting(_updated(this))
-    return _of_n(n, pods, new if not any(map(_is_unsure, this.observed.twins)) else ())
-
-
-def _revised(this: PlanInput) -> Iterator[PodView]:
-    """Yield the pods of a StatefulSet that are of its newest revision, or that its partition holds back."""
-    stateful = this.source.stateful
-    if stateful is None or not this.source.observed:
-        return
-    kept = stateful.first_ordinal + stateful.partition
-    for pod in _counting(_pods(this)):
-        if pod.revision == stateful.revision or (pod.ordinal is not None and pod.ordinal < kept):
-            yield pod
+    unsure = any(map(_is_unsure, this.observed.twins))
+    return _of_n(n, pods, _counting(_updated(this)) if not unsure else ())
 
 
 def _of_n(n: int, pods: Sequence[PodView], new: Sequence[PodView]) -> int:
@@ -83,7 +75,7 @@ def _is_asked(this: PlanInput) -> bool:
 
 def _is_unsure(twin: TwinView) -> bool:
     """Whether the template of its pods is unknown, because its controller has not seen the last write."""
-    return twin.first_ordinal is not None and not twin.observed
+    return holder_of(twin).hides_templates
 
 
 def _condition(this: PlanInput, plan: Plan) -> Condition:

@@ -231,15 +231,6 @@ def trouble_of(pod: PodView, excluded: Trouble | None, waits: Waits, limit_s: fl
     return None
 
 
-def is_cut_off(pod: PodView, waits: Waits, grace_s: float) -> bool:
-    """Whether a StatefulSet's member has waited for the grace where no node can reach its volume.
-
-    The volume is on a node that is gone, or in a zone without one. Under another name it would get a new one.
-    """
-    reason = pod.trouble.reason if pod.trouble is not None else None
-    return pod.ordinal is not None and reason is Reason.VOLUME_ZONE_CONFLICT and pod.is_stuck(waits, grace_s)
-
-
 def why_unready(pod: PodView, waits: Waits, grace_s: float) -> str:
     """Return what holds up a pod that is not ready; empty: it may be ready in a moment.
 

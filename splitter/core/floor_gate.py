@@ -1,8 +1,8 @@
 """The floor gate: whatever step asked, no batch of writes goes below the floor (promise 1, H86).
 
-One of `gates`. The steps take care by themselves (`handover.break_`, `replica_moves.may_lower`, `rollout`);
+One of `gates`. The steps take care by themselves (`shares.break_`, `replica_moves.may_lower`, `rollout`);
 the gate counts once more, over all writes of the batch and all holders, so a step that forgets to ask takes
-no service down. It counts as `floor` does: what a holder surely keeps is a lower bound, what a write may cost
+no service down. It counts as `holders` do: what a holder surely keeps is a lower bound, what a write may cost
 an upper bound, and a difference of two lower bounds is taken for neither.
 """
 
@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from splitter.core.actions import Action, ApplyTwin, Scale, is_lowering
-from splitter.core.floor import floor_of, kept_by, kept_by_source, most_lost
-from splitter.core.model import Attachment, Note, Observation, ReplicaSetView, TwinView
+from splitter.core.holders import Holder, holders_of
+from splitter.core.holders.deployment import kept_by_source
+from splitter.core.holders.pods import floor_of
+from splitter.core.model import Attachment, Note, Observation, TwinView
 from splitter.core.plan import Plan, PlanInput, undone
 from splitter.core.reasons import Reason, State
 
@@ -28,8 +30,8 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
     if not risky:
         return planned
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
-    holders = _holders(observed)
-    kept = {name: kept_by(holder, holder.spec_replicas) for name, holder in holders.items()}
+    holders = {holder.view.name: holder for holder in holders_of(observed)}
+    kept = {name: holder.surely_keeps(holder.view.spec_replicas) for name, holder in holders.items()}
     own = kept_by_source(source, observed.attached_as(Attachment.ATTACHED))
     narrowed = dict[Action, Action | None]()
     for one in risky:
@@ -37,11 +39,12 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
         if isinstance(one, Scale) and one.name in holders:
             others = own + sum(kept.values()) - kept[one.name]
             count = _lowest(holders[one.name], one, floor - others)
-            kept[one.name] = kept_by(holders[one.name], count)
+            kept[one.name] = holders[one.name].surely_keeps(count)
             if count != one.replicas:
                 narrowed[one] = replace(one, replicas=count) if count < one.was else None
         elif isinstance(one, ApplyTwin) and twin is not None:
-            after, lost = _in_roll(twin, kept[twin.name], one.max_unavailable)
+            _, unavailable, _ = holders[twin.name].roll_numbers(one.max_surge, one.max_unavailable)
+            after, lost = _in_roll(twin, kept[twin.name], unavailable)
             least = floor_of(source.replicas, 0, source.max_unavailable)
             if own + sum(kept.values()) - kept[twin.name] + after < least and lost:
                 narrowed[one] = None
@@ -50,22 +53,21 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
     return _narrowed(narrowed, observed, planned) if narrowed else planned
 
 
-def _lowest(holder: TwinView | ReplicaSetView, asked: Scale, least: int) -> int:
+def _lowest(holder: Holder, asked: Scale, least: int) -> int:
     """Return the lowest count from what is asked for on at which so many surely stay, or nobody is missed.
 
     The number of replicas is a tenant's, so nothing walks over it.
     """
 
     def is_safe(count: int) -> bool:
-        return kept_by(holder, count) >= least or not most_lost(holder, count)
+        return holder.surely_keeps(count) >= least or not holder.may_lose(count)
 
     return asked.replicas + bisect_left(range(asked.replicas, asked.was), x=True, key=is_safe)
 
 
 def _in_roll(twin: TwinView, kept: int, unavailable: int) -> tuple[int, int]:
     """Return what a twin surely keeps while its template is rolled out, and what that may cost."""
-    stateful = twin.first_ordinal is not None
-    least = max(0, twin.spec_replicas - (twin.max_unavailable if stateful else unavailable))
+    least = max(0, twin.spec_replicas - unavailable)
     return min(kept, least), max(0, sum(pod.serves for pod in twin.pods) - least)
 
 
@@ -94,9 +96,3 @@ def _rolled(observed: Observation, write: Action) -> TwinView | None:
     twin = observed.twin(write.pool) if isinstance(write, ApplyTwin) else None
     is_other = twin is not None and isinstance(write, ApplyTwin) and write.hash != twin.rendered_hash
     return twin if is_other else None
-
-
-def _holders(observed: Observation) -> Mapping[str, TwinView | ReplicaSetView]:
-    """Return by name what splitter scales: the twins, and what is parked."""
-    parked = {rs.name: rs for rs in observed.attached_as(Attachment.PARKED)}
-    return {**parked, **{twin.name: twin for twin in observed.twins}}

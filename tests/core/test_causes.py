@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from builders import NOW, ago, pod, replica_set, twin_of
+from builders import ago, pod, replica_set, twin_of
 from splitter.core.causes import (
     ContainerFacts,
     hindered,
-    is_cut_off,
     of_containers,
     of_nodes,
     of_refusal,
     of_scheduling,
     unplaceable,
 )
-from splitter.core.clock import Waits
 from splitter.core.model import Attachment, NodeStatus, PodView, Pool, ReplicaState, Trouble
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
@@ -425,21 +423,6 @@ class TestTwins:
     def test_not_hindered(self, one: PodView) -> None:
         """What a node would help, or what has one, is not hindered."""
         assert one.state is not ReplicaState.HINDERED
-
-    @pytest.mark.parametrize(
-        ("one", "cut_off"),
-        [
-            (waiting(trouble=Trouble(Reason.VOLUME_ZONE_CONFLICT, ""), ordinal=0), True),
-            (waiting(trouble=Trouble(Reason.VOLUME_ZONE_CONFLICT, "")), False),
-            (waiting(trouble=NO_VOLUME, ordinal=0), False),
-            (waiting(ordinal=0), False),
-        ],
-        ids=["a member", "no member", "no volume at all", "no node"],
-    )
-    def test_cut_off(self, one: PodView, *, cut_off: bool) -> None:
-        """Under another name a member gets another volume; not before the grace is over."""
-        assert is_cut_off(one, Waits(NOW), 10.0) is cut_off
-        assert not is_cut_off(one, Waits(NOW), 11.0)
 
     def test_unplaceable(self) -> None:
         """Our own view of the nodes goes before what the scheduler says about one pod."""

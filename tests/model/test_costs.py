@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import pod, replica_set, twin_of
+from holding import kept_by, most_lost, share
 from model.cluster import Cluster, Deployment, Pod
 from model.controllers import sync_deployment, sync_replica_set
 from model.sight import observe
-from splitter.core.floor import kept_by, most_lost, serves
-from splitter.core.handover import Holder, break_, holder_of_replica_set, holder_of_twin
+from splitter.core.holders.pods import serves
+from splitter.core.holders.shares import Share, break_
 from splitter.core.model import NodeStatus, PodView, Pool, ReplicaSetView, TwinView
 
 NODES = {"sound": NodeStatus.SOUND, "doomed": NodeStatus.DOOMED, "silent": NodeStatus.LOST}
@@ -153,7 +154,7 @@ class TestDeployments:
     ) -> None:
         """Not by our write: without it its roll may take what its strategy allows."""
         cluster, twin = built(drawn)
-        holder = holder_of_twin(seen(cluster), 0, 0, on_demand=False)
+        holder = share(seen(cluster), 0, 0, on_demand=False)
         given_ = holder.shrink(holder.available + missing)
         if not given_:
             return
@@ -165,7 +166,7 @@ class TestDeployments:
         """All serving pods are on cordoned nodes, and none counts as available: none is given away."""
         old = tuple(Made("doomed", ready=True, cost="-1000") for _ in range(4))
         drawn = Drawn(4, 1, 0, ((4, old), (1, (Made("sound", ready=False, cost=None),))), "", 0)
-        holder = holder_of_twin(seen(built(drawn)[0]), 0, 0, on_demand=False)
+        holder = share(seen(built(drawn)[0]), 0, 0, on_demand=False)
         assert (holder.available, holder.cost(4)) == (0, 4)
         assert break_([holder], floor=4) == {}
         # Beside four of the source's own that are available they may go.
@@ -206,11 +207,11 @@ def members(draw: st.DrawFn) -> ReplicaSetView | TwinView:
     return replace(twin, max_unavailable=1)
 
 
-def of_view(view: ReplicaSetView | TwinView) -> Holder:
+def of_view(view: ReplicaSetView | TwinView) -> Share:
     """Return it as a holder that is to give all."""
     if isinstance(view, TwinView):
-        return holder_of_twin(view, 0, 0, on_demand=False)
-    return holder_of_replica_set(view, 0, 0)
+        return share(view, 0, 0, on_demand=False)
+    return share(view, 0, 0)
 
 
 def worst(view: ReplicaSetView | TwinView, replicas: int) -> Sequence[PodView]:

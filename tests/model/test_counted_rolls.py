@@ -11,11 +11,11 @@ from itertools import product
 import pytest
 
 from builders import NOW, pods, rendered, source, twin
+from holding import kept_by
 from model.cluster import Cluster, Deployment, Pod
 from model.controllers import sync_deployment, sync_replica_set
 from model.sight import observe
 from splitter.core.clock import Waits
-from splitter.core.floor import kept_by_twin
 from splitter.core.labels_annotations.policy import RolloutOrder
 from splitter.core.model import Pool
 from splitter.core.twins.rollout import Circumstances, Roll, next_roll
@@ -106,7 +106,7 @@ def test_a_lowering_in_mid_roll_keeps_what_was_counted(surge: int) -> None:
         view = observe(in_a_roll(was, surge, old, new)[0]).spot
         assert view is not None
         for wanted in range(was + 1):
-            counted = kept_by_twin(view, wanted)
+            counted = kept_by(view, wanted)
             for shown in SHOWN if counted else ():
                 cluster, twin = in_a_roll(was, surge, old, new)
                 twin.replicas = wanted

@@ -12,8 +12,8 @@ from dataclasses import replace
 from splitter.core import actions as do
 from splitter.core.deployment.unowned import orphans_of, stopped
 from splitter.core.desired.compare import is_withdrawn
-from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
+from splitter.core.holders.holder import is_rolling
 from splitter.core.labels_annotations import kept_name
 from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput

@@ -19,6 +19,7 @@ from splitter.core.eligibility.pools import no_cover
 from splitter.core.floor_gate import within_floor
 from splitter.core.guard import guarded
 from splitter.core.handover import Step, waits_for_pods
+from splitter.core.holders.source import is_held
 from splitter.core.lingering import Lingering
 from splitter.core.model import Attachment, Note, Pool, seconds_between
 from splitter.core.plan import (
@@ -120,14 +121,9 @@ def _raised(look: Look, planned: Plan) -> Plan:
     What twins that wait for pods are to adopt is counted by itself.
     """
     this, step = look.this, look.step
-    observed, stateful = this.observed, this.source.stateful
+    observed = this.observed
     at_home = observed.attached_as(Attachment.ATTACHED) or observed.attached_as(Attachment.RETURNING)
-    held = (
-        this.source.paused
-        if stateful is None
-        else stateful.saved is not None and not stateful.is_written_by_others
-    )
-    if step not in _RAISING or at_home or not (observed.twins and held):
+    if step not in _RAISING or at_home or not (observed.twins and is_held(this.source)):
         return planned
     if observed.leaving or any(map(waits_for_pods, observed.twins)):
         return replace(planned, actions=(*unowned.covering(this), *planned.actions))

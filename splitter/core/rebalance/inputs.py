@@ -4,13 +4,12 @@ The planner calls this in each reconcile in which nothing parked has pods. It on
 counting stand in R21 to R23 and on `RebalanceInput`.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from splitter.core.causes import hindered, is_cut_off, over_quota, unplaceable, without_a_node
-from splitter.core.clock import Waits
-from splitter.core.floor import available_of, staying_pods
-from splitter.core.handover import surging
+from splitter.core.causes import hindered, over_quota, unplaceable, without_a_node
+from splitter.core.holders import holder_of
+from splitter.core.holders.holder import is_rolling
+from splitter.core.holders.pods import SILENT_S, available_of, counting, stuck
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     NodeStatus,
@@ -23,32 +22,26 @@ from splitter.core.model import (
 )
 from splitter.core.rebalance import RebalanceInput
 
-# So long Kubernetes leaves pods on a node that is silent (tolerationSeconds of 300 by default), and a bit.
-SILENT_S = 360.0
 _SILENT_MAX_S = 86_400.0
-# Twice the default of terminationGracePeriodSeconds. What its user says is not asked: it may be an hour.
-SLOW_END_S = 60.0
 
 
 def rebalance_input(
     observed: Observation, source: SourceView, on_demand: TwinView, spot: TwinView, policy: Policy
 ) -> RebalanceInput:
     """Count the twins' replicas by the state of their pods' nodes."""
-    od_all, spot_all = (
-        staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal) for twin in (on_demand, spot)
-    )
-    od_pods, spot_pods = ([pod for pod in pods if pod.counts] for pods in (od_all, spot_all))
+    od_holder, spot_holder = holder_of(on_demand), holder_of(spot)
+    od_all = od_holder.staying
+    od_pods, spot_pods = counting(od_all), counting(spot_holder.staying)
     ready_since = _ready_since(observed, spot, spot_pods)
     od_going = [pod for pod in od_all if pod.is_to_be_replaced]
-    od_cut_off, spot_cut_off = (
-        [pod for pod in pods if is_cut_off(pod, observed.waits, policy.grace_s)]
-        for pods in (od_pods, spot_pods)
-    )
-    od_held = len(od_cut_off) + sum(holds_its_name(pod, on_demand, observed.waits) for pod in od_all)
+    od_cut_off = od_holder.cut_off(observed.waits, policy.grace_s)
+    od_held = od_cut_off + od_holder.slow_to_end(observed.waits)
     losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.state is ReplicaState.DOOMED]
+    by_ordinal = spot_holder.keeps_names
     # A StatefulSet waits for those that are asked to end, too.
-    silent = sum(_is_silent(pod, observed) for pod in (spot_pods if spot.first_ordinal is None else spot_all))
+    silent = sum(_is_silent(pod, observed) for pod in (spot_holder.staying if by_ordinal else spot_pods))
+    dead = silent + spot_holder.cut_off(observed.waits, policy.grace_s)
     return RebalanceInput(
         now=observed.now,
         desired=source.replicas,
@@ -56,7 +49,7 @@ def rebalance_input(
         max_unavailable=source.max_unavailable,
         on_demand_spec=on_demand.spec_replicas,
         on_demand_ready=_ready(on_demand, od_pods),
-        on_demand_stuck=without_a_node(od_pods, observed.waits, policy.grace_s) - len(od_cut_off),
+        on_demand_stuck=without_a_node(od_pods, observed.waits, policy.grace_s) - od_cut_off,
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
         on_demand_doomed=len(od_going) + od_held,
@@ -77,10 +70,10 @@ def rebalance_input(
         spot_hindered=hindered(spot),
         spot_unplaceable=unplaceable(spot),
         spot_doomed=len(doomed),
-        spot_by_ordinal=spot.first_ordinal is not None,
-        spot_silent=silent if spot.first_ordinal is None else 0,
-        spot_dead=min(silent + len(spot_cut_off), source.replicas) if spot.first_ordinal is not None else 0,
-        spot_pinned=_pinned(spot_pods),
+        spot_by_ordinal=by_ordinal,
+        spot_silent=0 if by_ordinal else silent,
+        spot_dead=min(dead, source.replicas) if by_ordinal else 0,
+        spot_pinned=spot_holder.pinned,
         spot_stop_at=min(
             (
                 pod.deadline - timedelta(seconds=pod.termination_s)
@@ -99,12 +92,17 @@ def rebalance_input(
         ),
         lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
         lost_nodes_live=not any(pod.node_status is NodeStatus.LOST for pod in losing),
-        surging=surging(on_demand) + surging(spot),
+        surging=_surging(on_demand) + _surging(spot),
         fit_spot=observed.fit_spot,
         blocked=observed.blocked,
         view_broken=observed.view_broken,
         waits=observed.waits,
     )
+
+
+def _surging(twin: TwinView) -> int:
+    """Count the replicas that a rollout may hold above the spec; those that wait for a node take no room."""
+    return max(0, twin.max_surge - stuck(twin.pods)) if is_rolling(twin) and twin.spec_replicas else 0
 
 
 def _ready(twin: TwinView, pods: list[PodView]) -> int:
@@ -121,24 +119,6 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         if pod.available and pod.ready_since is not None
     )
     return tuple(instants[: _ready(spot, pods)])
-
-
-def holds_its_name(pod: PodView, twin: TwinView, waits: Waits) -> bool:
-    """Whether a member was asked to end so long ago that its name may not be free for long.
-
-    A member that a roll ends is not one: it comes again with the new template, however long it takes.
-    """
-    asked = pod.terminating_since if pod.ordinal is not None and not pod.going else None
-    rolled = any(pod in rs.pods for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
-    return not rolled and waits.past(asked, SLOW_END_S)
-
-
-def _pinned(pods: Sequence[PodView]) -> int:
-    """Count the doomed members of a StatefulSet below one that stands: it would be lowered before them."""
-    highest = max((pod.ordinal for pod in pods if pod.available and pod.ordinal is not None), default=-1)
-    return sum(
-        pod.state is ReplicaState.DOOMED and pod.ordinal is not None and pod.ordinal < highest for pod in pods
-    )
 
 
 def _is_late(pod: PodView, doomed_since: datetime | None) -> bool:

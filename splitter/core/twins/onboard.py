@@ -57,13 +57,13 @@ def consider(this: PlanInput) -> Plan:
     if (turn := not_yet(this, "taking it over")) is not None:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn))
     own = [pod for rs in this.observed.attached_as(Attachment.ATTACHED) for pod in rs.pods]
-    if this.source.stateful is None and (unrest := not_calm(own)) is not None:
+    if (unrest := not_calm(own)) is not None:
         return Plan(
             Step.CONSIDER, State.HELD, unrest, _reported(this, unrest), (unrest,), requeue_after_s=POLL_S
         )
-    expected = forecast(this.observed, this.source, this.policy, this.rules.tuning)
-    if this.source.stateful is not None:
-        expected = "each pod is replaced once"
+    expected = "each pod is replaced once"
+    if this.source.stateful is None:
+        expected = forecast(this.observed, this.source, this.policy, this.rules.tuning)
     message = f"taking over {this.source.replicas} replicas; {expected}{_held_up(this)}"
     note = Note(Reason.HANDING_OVER, message)
     actions = (*_split(this, takes_over=True), _mark(this))

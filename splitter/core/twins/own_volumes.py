@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from splitter.core.actions import Scale
+from splitter.core.holders.source import loses_volumes
 from splitter.core.model import Observation, SourceView, TwinView
 
 
 def spared(source: SourceView, scales: Sequence[Scale]) -> tuple[Scale, ...]:
     """Leave out what would lower a source whose volumes go with its pods: `whenScaled: Delete`, set since."""
-    if source.stateful is None or not source.stateful.deletes_claims:
+    if not loses_volumes(source):
         return tuple(scales)
     return tuple(one for one in scales if one.name != source.key.name or one.replicas > one.was)
 

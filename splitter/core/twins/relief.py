@@ -11,8 +11,10 @@ from math import inf
 
 from splitter.core.actions import Action, Scale, SetDeletionCost
 from splitter.core.division import base_replicas
-from splitter.core.floor import available_of, is_rolling
 from splitter.core.handover import Step as HandoverStep
+from splitter.core.holders import holder_of
+from splitter.core.holders.holder import is_rolling
+from splitter.core.holders.pods import available_of
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
 from splitter.core.model import Move, NodeStatus, Note, Observation, PodView, Pool, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Plan, PlanInput
@@ -269,7 +271,7 @@ def _misplaced(move: ReliefMove, new: PodView, twin: TwinView, hot: HotNodes) ->
 def _is_settled(twin: TwinView) -> bool:
     """Whether its controller and its ReplicaSets have removed what was above the spec."""
     counted = sum(pod.counts for pod in twin.pods)
-    return twin.observed and not replica_moves.lags(twin) and counted <= twin.spec_replicas
+    return twin.observed and not holder_of(twin).lags and counted <= twin.spec_replicas
 
 
 def _written(this: PlanInput, move: ReliefMove, decision: Decision, twin: TwinView, step: StepTaken) -> Plan:
@@ -294,7 +296,7 @@ def _written(this: PlanInput, move: ReliefMove, decision: Decision, twin: TwinVi
     may_lower = (
         step.step is Step.LOWER
         and twin.observed
-        and not replica_moves.lags(twin)
+        and not holder_of(twin).lags
         and replica_moves.may_lower(observed, this.source, {twin.name: step.replicas}, twin)
     )
     if may_lower:

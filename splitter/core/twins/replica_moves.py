@@ -13,25 +13,10 @@ from dataclasses import dataclass
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.causes import over_quota, without_a_node
 from splitter.core.division import base_replicas
-from splitter.core.floor import (
-    available_of,
-    floor_of,
-    is_rolling,
-    kept_by_replica_set,
-    kept_by_source,
-    kept_by_twin,
-    most_lost,
-    staying_pods,
-)
-from splitter.core.handover import (
-    Holder,
-    break_,
-    doomed_or_lost,
-    holder_of_replica_set,
-    holder_of_twin,
-    make,
-    surge_headroom,
-)
+from splitter.core.holders import holder_of, holders_of
+from splitter.core.holders.deployment import kept_by_source
+from splitter.core.holders.pods import doomed_or_lost, floor_of
+from splitter.core.holders.shares import Share, break_, make, share_of, surge_headroom
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Attachment,
@@ -41,7 +26,6 @@ from splitter.core.model import (
     SourceView,
     TwinView,
 )
-from splitter.core.names import STATEFUL_SET
 
 # BREAK takes parked ReplicaSets first, oldest first, then spot, then on-demand.
 _RANK_SPOT, _RANK_ON_DEMAND = 1_000, 1_001
@@ -64,21 +48,17 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
     """
     base = base_replicas(source.replicas, policy)
     spot = observed.spot.pods if observed.spot is not None else ()
-    on_spot = (
-        doomed_or_lost(staying_pods(spot, observed.spot.spec_replicas, observed.spot.first_ordinal))
-        if observed.spot is not None
-        else 0
-    )
+    on_spot = doomed_or_lost(holder_of(observed.spot).staying) if observed.spot is not None else 0
     going = doomed_or_lost(_pods(observed))
     short = _short_of(observed, policy.grace_s)
     on_demand = base + max(on_spot + short, cover) + going - on_spot
     on_demand = min(on_demand, source.replicas + going) if source.replicas else 0
     if policy.on_demand_max is not None:
         on_demand = min(on_demand, max(base, policy.on_demand_max))
-    holders = _holders(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
+    shares = _shares(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
     # What replaces the pods of a vanished node on spot finds no node there, and must not take this room.
     vanished = sum(pod.counts and pod.vanished and not pod.is_to_be_replaced for pod in spot)
-    return _batch(observed, source, holders, going + vanished)
+    return _batch(observed, source, shares, going + vanished)
 
 
 def towards_source(observed: Observation, source: SourceView, grace_s: float) -> Transfer:
@@ -89,9 +69,9 @@ def towards_source(observed: Observation, source: SourceView, grace_s: float) ->
     """
     going = doomed_or_lost(_pods(observed))
     itself = next(iter(observed.attached_as(Attachment.PARKED)), None)
-    holders = _holders(observed, itself, source.replicas, on_demand=0, spot=0)
-    moved = _batch(observed, source, holders, going)
-    return moved if moved.scales else _batch(observed, source, holders, going + _failing(observed, grace_s))
+    shares = _shares(observed, itself, source.replicas, on_demand=0, spot=0)
+    moved = _batch(observed, source, shares, going)
+    return moved if moved.scales else _batch(observed, source, shares, going + _failing(observed, grace_s))
 
 
 def drain(observed: Observation, source: SourceView) -> Transfer:
@@ -101,9 +81,9 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
     U away without asking us.
     """
     own = kept_by_source(source, observed.attached_as(Attachment.ATTACHED))
-    holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    shares = _shares(observed, hand_back=None, parked=0, on_demand=0, spot=0)
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
-    return _transfer(observed, holders, break_(holders, floor, others_available=own))
+    return _transfer(observed, shares, break_(shares, floor, others_available=own))
 
 
 def source_rolls(observed: Observation) -> bool:
@@ -116,7 +96,7 @@ def source_rolls(observed: Observation) -> bool:
 
 def kind_of_twins(observed: Observation) -> HolderKind:
     """Return what the twins are: what their source is."""
-    return HolderKind.STATEFUL_SET if observed.key.kind == STATEFUL_SET else HolderKind.DEPLOYMENT
+    return HolderKind(observed.key.kind)
 
 
 def at_zero(twins: Sequence[TwinView], replica_sets: Sequence[ReplicaSetView]) -> bool:
@@ -131,33 +111,7 @@ def at_zero(twins: Sequence[TwinView], replica_sets: Sequence[ReplicaSetView]) -
 
 def total_available(observed: Observation) -> int:
     """Count the available replicas of everything of ours."""
-    return sum(
-        holder.available for holder in _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
-    )
-
-
-def lags(twin: TwinView) -> bool:
-    """Whether a lowering of this twin has not reached its ReplicaSets and their pods yet.
-
-    Only a Deployment surges in a roll. While the controller of a StatefulSet has not seen the last write, all
-    pods look as if they were in a roll.
-    """
-    held = max(_pods_left(twin), sum(rs.spec_replicas for rs in twin.replica_sets))
-    surge = twin.max_surge if is_rolling(twin) and twin.first_ordinal is None else 0
-    return held > twin.spec_replicas + surge
-
-
-def _pods_left(twin: TwinView) -> int:
-    """Return how many pods a twin has by its status, which two controllers write one after the other.
-
-    Where they are busy that is seconds behind: pods of a Deployment that are seen to end are left out. A
-    StatefulSet waits for each of them.
-    """
-    if twin.first_ordinal is not None:
-        return twin.status_replicas
-    counted = sum(pod.counts for pod in twin.pods)
-    ending = sum(pod.terminating for pod in twin.pods)
-    return max(counted, twin.status_replicas - ending)
+    return sum(share.available for share in _shares(observed, hand_back=None, parked=0, on_demand=0, spot=0))
 
 
 def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:
@@ -167,34 +121,30 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
     one surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may
     take serving ones instead.
     """
-    if not most_lost(twin, wanted.get(twin.name, twin.spec_replicas)):
+    holder = holder_of(twin)
+    if not holder.may_lose(wanted.get(twin.name, twin.spec_replicas)):
         return True
-    if twin.first_ordinal is None and not is_rolling(twin):
-        # What is ready and not in the status yet looks free to go, and serves.
-        admitted = available_of(twin.pods, twin.available_replicas)
-        counted = min(admitted, sum(rs.spec_replicas for rs in twin.replica_sets))
-        if sum(pod.available for pod in twin.pods) > counted:
-            return False
+    if holder.looks_free:
+        return False
     kept = sum(
-        kept_by_twin(one, min(one.spec_replicas, wanted.get(one.name, one.spec_replicas)))
-        for one in observed.twins
+        one.surely_keeps(min(one.view.spec_replicas, wanted.get(one.view.name, one.view.spec_replicas)))
+        for one in holders_of(observed)
     )
-    parked = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in observed.attached_as(Attachment.PARKED))
-    return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
+    return kept >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
 
 
 def lowest(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> int:
     """Return what a twin may be lowered to by now: what is `wanted`, or its count as it is.
 
-    In a roll of a Deployment as much of the way as is safe: one that stands still for days, for an image
-    that cannot be pulled, would keep the whole step waiting.
+    In a roll as much of the way as is safe: one that makes no progress for days, for an image that cannot be
+    pulled, would keep the whole step waiting.
     """
-    least, most = wanted[twin.name], twin.spec_replicas
-    if twin.first_ordinal is not None or not is_rolling(twin):
+    least, most, holder = wanted[twin.name], twin.spec_replicas, holder_of(twin)
+    if not holder.exchanging:
         most = min(most, least + 1)
-    else:  # between this and its count a lowering is no safer: rounding may cut some (`kept_by_twin`)
-        held = sum(rs.spec_replicas for rs in twin.replica_sets) - twin.max_surge
-        most = min(most, held + 1) if held >= least else most
+    elif (held := holder.asked - twin.max_surge) >= least:
+        # Between this and its count a lowering is no safer: rounding may cut some (`surely_keeps`).
+        most = min(most, held + 1)
 
     def is_safe(count: int) -> bool:
         return may_lower(observed, source, {**wanted, twin.name: count}, twin)
@@ -205,8 +155,8 @@ def lowest(observed: Observation, source: SourceView, wanted: Mapping[str, int],
 
 def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
     """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
-    holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
-    return surge_headroom(holders, source.replicas, source.max_surge, going=0)
+    shares = _shares(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    return surge_headroom(shares, source.replicas, source.max_surge, going=0)
 
 
 def placeless(observed: Observation, grace_s: float) -> int:
@@ -216,20 +166,14 @@ def placeless(observed: Observation, grace_s: float) -> int:
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
-    """Return the pods of all holders; of a StatefulSet those that it is to keep."""
-    holders: tuple[ReplicaSetView | TwinView, ...] = (
-        *observed.attached_as(Attachment.PARKED),
-        *observed.twins,
-    )
-    return tuple(
-        pod for one in holders for pod in staying_pods(one.pods, one.spec_replicas, one.first_ordinal)
-    )
+    """Return the pods that the holders keep."""
+    return tuple(pod for one in holders_of(observed) for pod in one.staying)
 
 
 def _failing(observed: Observation, grace_s: float) -> int:
     """Count the members of twins that have not been ready for the grace, on nodes that stay."""
-    kept = (staying_pods(one.pods, one.spec_replicas, one.first_ordinal) for one in observed.twins)
-    unready = (pod.unready_since for pods in kept for pod in pods if pod.counts and not pod.going)
+    kept = (pod for twin in observed.twins for pod in holder_of(twin).staying)
+    unready = (pod.unready_since for pod in kept if pod.counts and not pod.going)
     return sum(observed.waits.past(one, grace_s) for one in unready)
 
 
@@ -239,48 +183,44 @@ def _short_of(observed: Observation, grace_s: float) -> int:
     return without_a_node(pods, observed.waits, grace_s)
 
 
-def _holders(
+def _shares(
     observed: Observation, hand_back: ReplicaSetView | None, parked: int, on_demand: int, spot: int
-) -> list[Holder]:
+) -> list[Share]:
     """Count every holder of ours; `parked` is the target of the hand-back, all other parked ones go to 0."""
     by_age = sorted(observed.attached_as(Attachment.PARKED), key=lambda rs: (rs.created, rs.name))
-    holders = [
-        holder_of_replica_set(rs, parked if hand_back is not None and rs.uid == hand_back.uid else 0, rank)
+    shares = [
+        share_of(holder_of(rs), parked if hand_back is not None and rs.uid == hand_back.uid else 0, rank)
         for rank, rs in enumerate(by_age)
     ]
     if observed.spot is not None:
-        holders.append(holder_of_twin(observed.spot, spot, _RANK_SPOT, on_demand=False))
+        shares.append(share_of(holder_of(observed.spot), spot, _RANK_SPOT))
     if observed.on_demand is not None:
-        holders.append(holder_of_twin(observed.on_demand, on_demand, _RANK_ON_DEMAND, on_demand=True))
-    return holders
+        shares.append(share_of(holder_of(observed.on_demand), on_demand, _RANK_ON_DEMAND, on_demand=True))
+    return shares
 
 
-def _batch(observed: Observation, source: SourceView, holders: list[Holder], going: int) -> Transfer:
-    space = surge_headroom(holders, source.replicas, source.max_surge, going)
-    changed = make(holders, space)
+def _batch(observed: Observation, source: SourceView, shares: list[Share], going: int) -> Transfer:
+    space = surge_headroom(shares, source.replicas, source.max_surge, going)
+    changed = make(shares, space)
     if not changed:
         floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
-        changed = break_(holders, floor)
-    return _transfer(observed, holders, changed)
+        changed = break_(shares, floor)
+    return _transfer(observed, shares, changed)
 
 
-def _transfer(observed: Observation, holders: list[Holder], changed: dict[str, int]) -> Transfer:
-    twins = {twin.name for twin in observed.twins}
-    kind = kind_of_twins(observed)
+def _transfer(observed: Observation, shares: list[Share], changed: dict[str, int]) -> Transfer:
     scales = tuple(
         Scale(
-            kind=kind if holder.name in twins or kind is HolderKind.STATEFUL_SET else HolderKind.REPLICA_SET,
-            name=holder.name,
-            was=holder.spec,
-            replicas=changed[holder.name],
+            kind=HolderKind(share.kind),
+            name=share.name,
+            was=share.spec,
+            replicas=changed[share.name],
             # Whoever has scaled the source meanwhile has said another N.
-            resource_version=holder.resource_version
-            if changed[holder.name] < holder.spec or holder.name == observed.key.name
+            resource_version=share.resource_version
+            if changed[share.name] < share.spec or share.name == observed.key.name
             else None,
         )
-        for holder in holders
-        if holder.name in changed
+        for share in shares
+        if share.name in changed
     )
-    return Transfer(
-        scales, ", ".join(f"{holder.name} {holder.available}/{holder.target}" for holder in holders)
-    )
+    return Transfer(scales, ", ".join(f"{share.name} {share.available}/{share.target}" for share in shares))

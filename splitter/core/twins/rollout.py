@@ -12,12 +12,13 @@ from splitter.core.causes import over_quota
 from splitter.core.clock import Waits
 from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
-from splitter.core.floor import floor_of, is_rolling, staying_pods
-from splitter.core.handover import stuck
+from splitter.core.holders import holder_of
+from splitter.core.holders.holder import is_rolling
+from splitter.core.holders.pods import SILENT_S, floor_of, stuck
+from splitter.core.holders.source import partition
 from splitter.core.labels_annotations.policy import Policy, RolloutOrder
 from splitter.core.model import (
     Note,
-    PodView,
     Pool,
     Rendered,
     ReplicaSetView,
@@ -26,7 +27,6 @@ from splitter.core.model import (
     TwinView,
 )
 from splitter.core.reasons import Reason, VerdictCause
-from splitter.core.rebalance.inputs import SILENT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,7 @@ def is_unfinished(twin: TwinView, waits: Waits) -> bool:
         return True
     if twin.spec_replicas == 0:
         return False
-    waiting = stuck(twin.pods) + over_quota(twin)
-    if twin.first_ordinal is not None:
-        waiting += sum(
-            _is_dead(pod, waits) for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal)
-        )
+    waiting = stuck(twin.pods) + over_quota(twin) + holder_of(twin).dead(waits)
     running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
     if not running and waiting:
         return False
@@ -122,7 +118,7 @@ def next_roll(
     if waits_for is not None:
         begun = [each for each in order if each not in outdated]  # the first of both may be stuck, too
         return _stuck_roll(pair, begun, where) or _stalled([other], where.waits) or _held(twin, waits_for)
-    return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)
+    return _numbers(pool, twin, where) if not holder_of(twin).keeps_names else _roll(pool, twin, 0, 1)
 
 
 def _awaits_rollout(twin: TwinView, rendered: Rendered, where: Circumstances) -> bool:
@@ -171,11 +167,11 @@ def _exchanging(twin: TwinView) -> str | None:
     back or new, makes it take as many of the other replicas (docs/adr/0091). A status that comes after this
     look refuses the write: it has the `resourceVersion` of what was seen.
     """
-    if twin.first_ordinal is not None or not is_rolling(twin):
-        return None
     going = any(rs.status_replicas > rs.spec_replicas for rs in twin.replica_sets)
     available = max(twin.available_replicas, sum(rs.available_replicas for rs in twin.replica_sets))
-    if going or available > max(0, twin.spec_replicas - twin.max_unavailable):
+    if holder_of(twin).exchanging and (
+        going or available > max(0, twin.spec_replicas - twin.max_unavailable)
+    ):
         return "replicas that its last roll replaces are still going"
     return None
 
@@ -237,7 +233,7 @@ def last_available(twin: TwinView) -> ReplicaSetView | None:
     Deployment controller would spread the raise over both (seen: 0 of 20 came up). Of a StatefulSet whose
     controller has not seen the last write nothing says which pods are old.
     """
-    if twin.first_ordinal is not None and not twin.observed:
+    if holder_of(twin).hides_templates:
         return None
     older = [
         rs
@@ -270,7 +266,7 @@ def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circums
         twin = pair[pool]
         # A twin of few has as many surge replicas as it is to have: those of the old template tell.
         mid_roll = any(rs.spec_replicas for rs in twin.replica_sets if rs.template_hash != twin.template_hash)
-        why = _without_place(twin, where) if mid_roll and twin.first_ordinal is None else ""
+        why = _without_place(twin, where) if mid_roll and holder_of(twin).exchanging else ""
         if not why or _is_coming_up(twin):
             continue
         share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
@@ -314,13 +310,9 @@ def _without_place(twin: TwinView, where: Circumstances) -> str:
     if waiting and twin.excluded is None:
         return f"{len(waiting)} surge replicas found no node for {where.grace_s:.0f} s"
     new = (rs.pods for rs in twin.replica_sets if rs.template_hash == twin.template_hash)
-    dead = sum(_is_dead(pod, where.waits) for pods in new for pod in pods)
+    # Their nodes are silent for longer than Kubernetes leaves pods on one: nothing removes them.
+    dead = sum(pod.counts and where.waits.past(pod.silent_since, SILENT_S) for pods in new for pod in pods)
     return f"{dead} surge replicas are on nodes that say nothing for {SILENT_S:.0f} s" if dead else ""
-
-
-def _is_dead(pod: PodView, waits: Waits) -> bool:
-    """Whether its node is silent for longer than Kubernetes leaves pods on one: nobody removes it."""
-    return (pod.counts or pod.ordinal is not None) and waits.past(pod.silent_since, SILENT_S)
 
 
 def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:
@@ -329,13 +321,10 @@ def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:
     The source's members are numbered over both twins, on-demand first: of 5 members, 3 of them on
     on-demand, a partition of 4 gives the last one on spot the new template.
     """
-    partition = source.stateful.partition if source.stateful is not None else 0
-    share = base_replicas(source.replicas, policy)
-    return partition if pool is Pool.ON_DEMAND else max(0, partition - share)
+    kept = partition(source)
+    return kept if pool is Pool.ON_DEMAND else max(0, kept - base_replicas(source.replicas, policy))
 
 
 def _roll(pool: Pool, twin: TwinView, surge: int, unavailable: int) -> Roll:
-    if twin.first_ordinal is not None:
-        return Roll(pool, 0, 1, Note(Reason.ROLLING, f"{twin.name} gets its new template, one pod at a time"))
-    message = f"{twin.name} gets its new template, maxSurge {surge}, maxUnavailable {unavailable}"
-    return Roll(pool, surge, unavailable, Note(Reason.ROLLING, message))
+    surge, unavailable, how = holder_of(twin).roll_numbers(surge, unavailable)
+    return Roll(pool, surge, unavailable, Note(Reason.ROLLING, f"{twin.name} gets its new template, {how}"))

@@ -6,7 +6,7 @@ go by the word, so it comes when a rollout is through and not when its last writ
 
 from dataclasses import replace
 
-from splitter.core.floor import is_rolling
+from splitter.core.holders.holder import is_rolling
 from splitter.core.model import Note, TwinView
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from splitter.core import actions as do
 from splitter.core.division import base_replicas
-from splitter.core.floor import floor_of
 from splitter.core.handover import Step
+from splitter.core.holders import holder_of
+from splitter.core.holders.source import floor_in_roll
 from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import Attachment, Note, Pool, Rendered, ReplicaState, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput
@@ -247,13 +248,13 @@ def _restored(
     itself, a raise has been spread over both.
     """
     source = this.source
-    surge = source.max_surge if source.stateful is None else 0
-    floor = floor_of(source.replicas, surge, source.max_unavailable)
     raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
     new = sum(
         rs.spec_replicas for rs in on_demand.replica_sets if rs.template_hash == on_demand.template_hash
     )
-    least = source.replicas if new > on_demand.max_surge + on_demand.max_unavailable else floor
+    least = (
+        source.replicas if new > on_demand.max_surge + on_demand.max_unavailable else floor_in_roll(source)
+    )
     missing = raised or replica_moves.total_available(this.observed) < least
     good = last_available(on_demand) if spot.is_losing and missing else None
     if good is None:
@@ -271,13 +272,11 @@ def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Twin
     wanted = {on_demand.name: _majority(this, decision, on_demand, spot), spot.name: decision.spot}
     lowered = decision.on_demand < on_demand.spec_replicas
     # Nor before the spot twin's own lowering has reached its pods: a doomed one would take the probe's place.
-    if decision.spot > spot.spec_replicas and (
-        lowered or replica_moves.lags(on_demand) or replica_moves.lags(spot)
-    ):
+    if decision.spot > spot.spec_replicas and (lowered or holder_of(on_demand).lags or holder_of(spot).lags):
         wanted[spot.name] = spot.spec_replicas
     covers = decision.state.lost and decision.cause is not Cause.DIVIDED
     calm = not covers and not any(pod.state is ReplicaState.DOOMED for pod in on_demand.pods)
-    if decision.on_demand > on_demand.spec_replicas and calm and replica_moves.lags(spot):
+    if decision.on_demand > on_demand.spec_replicas and calm and holder_of(spot).lags:
         wanted[on_demand.name] = on_demand.spec_replicas
     for twin in (on_demand, spot):
         wanted[twin.name] = with_own_volumes(this.observed, twin, wanted[twin.name])
@@ -332,7 +331,7 @@ def _roll(
         grace_s=this.policy.grace_s,
         needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,
         placeless=replica_moves.placeless(this.observed, this.policy.grace_s),
-        leaving=replica_moves.lags(on_demand) or replica_moves.lags(spot),
+        leaving=holder_of(on_demand).lags or holder_of(spot).lags,
         partitions={pool: partition_of(this.source, this.policy, pool) for pool in Pool},
         source_rolls=replica_moves.source_rolls(this.observed),
     )

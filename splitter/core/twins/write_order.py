@@ -48,8 +48,8 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
         for pod in pods:
             if not pod.counts:
                 continue
+            at_once = pod.ordinal is not None
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
-                at_once = pod.ordinal is not None
                 if at_once and (pod.successor or _may_still_run(pod, this)):
                     continue
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
@@ -57,9 +57,9 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
                     # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
                     # that becomes so before the scale-down gets there.
                     uncosted.add(name)
-            elif marking and _is_about_to_be_marked(pod):
+            elif marking and not at_once and _is_about_to_be_marked(pod):
                 uncosted.add(name)
-            elif pod.uid != keeps and (cost := cost_of(pod)) is not None:
+            elif pod.uid != keeps and (cost := cost_of(pod, counts=not at_once)) is not None:
                 costs.append(cost)
                 uncosted.add(name)
     raises = [scale for scale in scales if scale.replicas > scale.was]
@@ -96,7 +96,7 @@ def _is_about_to_be_marked(pod: PodView) -> bool:
     A write of ours right before makes that one fail, and it is tried again 5 s later: for as long requests go
     to an address at which nobody answers (seen with `make traffic`). Nobody waits for our cost so urgently.
     """
-    return pod.node_status is NodeStatus.LOST and pod.ready_since is not None and pod.ordinal is None
+    return pod.node_status is NodeStatus.LOST and pod.ready_since is not None
 
 
 def _may_still_run(pod: PodView, this: PlanInput) -> bool:
@@ -107,14 +107,15 @@ def _may_still_run(pod: PodView, this: PlanInput) -> bool:
     return this.observed.waits.left_s(pod.vanished_since, this.rules.tuning.vanished_node_wait_s) > 0
 
 
-def cost_of(pod: PodView) -> SetDeletionCost | None:
-    """Return what gives a pod the deletion cost that it is to have now (H7); None: it has that."""
+def cost_of(pod: PodView, *, counts: bool = True) -> SetDeletionCost | None:
+    """Return what gives a pod the deletion cost that it needs now (H7); None: it has that.
+
+    None `counts` for a StatefulSet, whose pods only get their own back.
+    """
     if not pod.going and pod.node_status is NodeStatus.SOUND and pod.cost_before is not None:
         return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
-    if pod.ordinal is not None:
-        return None  # a StatefulSet does not look at it
     cost = LOST_COST if pod.node_status is NodeStatus.LOST else OUR_COST
-    if pod.going and pod.deletion_cost != cost:
+    if counts and pod.going and pod.deletion_cost != cost:
         ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
         before = pod.cost_before if ours else pod.deletion_cost
         return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")

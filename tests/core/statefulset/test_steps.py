@@ -1,6 +1,5 @@
 """What is particular about StatefulSets: N in an annotation, ordinals, steps."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,10 +11,8 @@ from core.statefulset.databases import DB, TWINS, database, plan_input, stateful
 from splitter.core.actions import ReleaseSource, RestoreTemplate, SaveReplicas, Scale, ShowReplicas
 from splitter.core.deployment.offboard import hand_back
 from splitter.core.division import base_replicas
-from splitter.core.floor import most_lost, staying_pods
-from splitter.core.handover import Holder, break_, holder_of_replica_set
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Pool, RelatedObjects, ReplicaSetView
+from splitter.core.model import Pool, RelatedObjects
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.statefulset.steps import follow, follow_split, release, save
@@ -140,66 +137,6 @@ class TestSteps:
         actions = release(plan_input(source, **twins)).actions
         assert [type(action).__name__ for action in actions] == ["ReleaseSource", "DeleteTwin", "DeleteTwin"]
         assert actions[0] == ReleaseSource()
-
-
-def database_of(order: Sequence[bool], *, rolls: bool = False) -> ReplicaSetView:
-    """Return a StatefulSet of so many members, from the top: whether each serves."""
-    top = len(order) - 1
-    members = [pod(f"db-{top - nth}", ready=serves, ordinal=top - nth) for nth, serves in enumerate(order)]
-    return replace(replica_set("db", of=members), first_ordinal=0, rolls=rolls)
-
-
-def as_holder(order: Sequence[bool], target: int = 0, *, rolls: bool = False) -> Holder:
-    """Return it as a holder."""
-    return holder_of_replica_set(database_of(order, rolls=rolls), target, 0)
-
-
-class TestShrinking:
-    """A StatefulSet gives its highest ordinals, whoever they are."""
-
-    def test_the_order(self) -> None:
-        """Highest first; a missing one and a lost one serve nobody, a doomed one does."""
-        pods = [
-            pod("db-0", ordinal=0),
-            pod("db-1", NodeStatus.LOST, ordinal=1),
-            pod("db-3", NodeStatus.DOOMED, ordinal=3),
-        ]
-        database = replace(replica_set("db", 4, pods), first_ordinal=0)
-        assert [most_lost(database, 4 - given_) for given_ in range(5)] == [0, 1, 1, 1, 2]
-
-    def test_any_number_of_replicas(self) -> None:
-        """How many there are is a tenant's number: nobody walks over them, nor makes a list of them."""
-        most = 2**31 - 1
-        pods = [pod(f"db-{ordinal}", ordinal=ordinal) for ordinal in (0, 1, most - 1)]
-        holder = holder_of_replica_set(replace(replica_set("db", most, pods), first_ordinal=0), 3, 0)
-        assert holder.shrink(least=3) == 0
-        assert holder.shrink(least=2) == most - 3
-
-    def test_what_stays(self) -> None:
-        """A pod beyond the count is on its way out, however ready it is."""
-        pods = [pod(f"db-{ordinal}", ordinal=ordinal) for ordinal in range(5)]
-        assert [one.ordinal for one in staying_pods(pods, 3, 0)] == [0, 1, 2]
-
-    @pytest.mark.parametrize(
-        ("order", "rolls", "floor", "left"),
-        [
-            ((False, True, True, True), False, 3, 3),  # the top one is free
-            ((True, False, True, True), False, 3, 4),  # it is not
-            ((True, False, True, True), False, 2, 2),  # nor alone: the one below goes with it for nothing
-            ((False, True, True, True), True, 3, 4),  # its roll would take the next one from the top
-        ],
-    )
-    def test_break(self, order: tuple[bool, ...], rolls: bool, floor: int, left: int) -> None:
-        """It gives what serves only above the floor."""
-        assert break_([as_holder(order, rolls=rolls)], floor).get("db", 4) == left
-
-    @given(st.lists(st.booleans(), max_size=8), st.booleans(), st.integers(0, 8), st.integers(0, 8))
-    def test_never_below_the_floor(self, order: list[bool], rolls: bool, floor: int, target: int) -> None:
-        """Whoever is left after a shrink, and after what its roll may take, is enough."""
-        sure = max(0, min(sum(order), len(order) - rolls))
-        left = break_([as_holder(order, target, rolls=rolls)], floor).get("db", len(order))
-        kept = order[len(order) - left :]
-        assert max(0, min(sum(kept), left - rolls)) >= min(sure, floor)
 
 
 def test_a_split_of_a_deployment_has_no_conflicting_writer() -> None:

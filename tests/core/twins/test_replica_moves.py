@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from builders import ago, observation, pod, pods, replica_set, source, twin, twin_of
+from holding import lags
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Attachment, NodeStatus, Observation, Pool
@@ -38,28 +39,28 @@ class TestLags:
 
     def test_the_replica_set_has_not_heard_of_it(self) -> None:
         """Only the Deployment has been lowered."""
-        assert replica_moves.lags(twin(Pool.ON_DEMAND, pods(10), spec_replicas=7))
+        assert lags(twin(Pool.ON_DEMAND, pods(10), spec_replicas=7))
 
     def test_the_pods_are_still_there(self) -> None:
         """Its ReplicaSet has been lowered, and its controller has deleted none or some."""
-        assert replica_moves.lags(twin(Pool.ON_DEMAND, pods(10), spec=7))
-        assert replica_moves.lags(twin(Pool.ON_DEMAND, (*pods(8), *self.ENDING[:2]), spec=7))
+        assert lags(twin(Pool.ON_DEMAND, pods(10), spec=7))
+        assert lags(twin(Pool.ON_DEMAND, (*pods(8), *self.ENDING[:2]), spec=7))
 
     def test_pods_are_seen_to_end(self) -> None:
         """What two controllers have yet to write into the status is no news."""
         seen = twin(Pool.ON_DEMAND, (*pods(7), *self.ENDING), spec=7, status_replicas=10)
-        assert not replica_moves.lags(seen)
+        assert not lags(seen)
 
     def test_of_pods_that_nobody_has_seen_the_status_tells(self) -> None:
         """Some may not have come through the watch yet."""
-        assert replica_moves.lags(twin(Pool.ON_DEMAND, pods(7), spec=7, status_replicas=10))
+        assert lags(twin(Pool.ON_DEMAND, pods(7), spec=7, status_replicas=10))
         known = twin(Pool.ON_DEMAND, (*pods(7), *self.ENDING), spec=7, status_replicas=11)
-        assert replica_moves.lags(known)
+        assert lags(known)
 
     def test_a_member_is_there_until_it_has_ended(self) -> None:
         """A StatefulSet counts it, and waits for it."""
         seen = twin(Pool.ON_DEMAND, (*pods(7), *self.ENDING), spec=7, status_replicas=10, first_ordinal=0)
-        assert replica_moves.lags(seen)
+        assert lags(seen)
 
 
 class TestTowardsTheTwins:
@@ -121,8 +122,8 @@ class TestLagging:
         """All its pods look as if they were of another revision, and it has no surge."""
         old = replica_set("db-on-demand-1", of=pods(6), attachment=Attachment.ATTACHED, template="v0")
         lowered = twin_of(Pool.ON_DEMAND, [old], updated=0, spec_replicas=3, observed=False, first_ordinal=0)
-        assert replica_moves.lags(lowered)
-        assert not replica_moves.lags(replace(lowered, spec_replicas=6))
+        assert lags(lowered)
+        assert not lags(replace(lowered, spec_replicas=6))
 
     def test_a_surge_is_no_lag(self) -> None:
         """In a roll a Deployment holds maxSurge more than its spec, and no more than that."""
@@ -131,8 +132,8 @@ class TestLagging:
             replica_set("b", of=pods(starting=2), attachment=Attachment.ATTACHED),
         ]
         rolling = twin_of(Pool.SPOT, sets, updated=2, spec_replicas=4, max_surge=2)
-        assert not replica_moves.lags(rolling)
-        assert replica_moves.lags(replace(rolling, spec_replicas=3))
+        assert not lags(rolling)
+        assert lags(replace(rolling, spec_replicas=3))
 
 
 class TestCover:
