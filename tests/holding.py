@@ -1,7 +1,7 @@
 """Holders, asked as the tests of the arithmetic ask: by their views, with their targets."""
 
 from splitter.core.holders import holder_of
-from splitter.core.holders.pods import Among, is_available
+from splitter.core.holders.holder import Among, is_available
 from splitter.core.holders.shares import Share, share_of
 from splitter.core.model import ReplicaSetView, TwinView
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from splitter.core.actions import HideAvailable
 from splitter.core.desired.compare import is_withdrawn
 from splitter.core.handover import Step
-from splitter.core.holders import holder_of, source
+from splitter.core.holders import holder_of, updated_members
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, CONDITION_AVAILABLE
 from splitter.core.model import PodView, TwinView
 from splitter.core.plan import Plan, PlanInput
@@ -51,7 +51,7 @@ def updated(this: PlanInput, plan: Plan) -> int | None:
     pods = _counting(_pods(this))
     if not this.observed.twins:
         placed = split is not None and split.ordinals is not None
-        new = source.updated(this.source, pods) if placed else None
+        new = updated_members(this.source, pods) if placed else None
         return _of_n(n, pods, new) if new is not None else None
     if not isinstance(this.rendered, Mapping):
         return None

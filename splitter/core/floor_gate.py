@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from splitter.core.actions import Action, ApplyTwin, Scale, is_lowering
-from splitter.core.holders import Holder, holders_of
-from splitter.core.holders.deployment import kept_by_source
-from splitter.core.holders.pods import floor_of
+from splitter.core.holders import holders_of
+from splitter.core.holders.holder import Holder, floor_of, kept_by_source
 from splitter.core.model import Attachment, Note, Observation, TwinView
 from splitter.core.plan import Plan, PlanInput, undone
 from splitter.core.reasons import Reason, State

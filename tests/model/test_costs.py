@@ -15,7 +15,7 @@ from holding import kept_by, most_lost, share
 from model.cluster import Cluster, Deployment, Pod
 from model.controllers import sync_deployment, sync_replica_set
 from model.sight import observe
-from splitter.core.holders.pods import serves
+from splitter.core.holders.holder import serves
 from splitter.core.holders.shares import Share, break_
 from splitter.core.model import NodeStatus, PodView, Pool, ReplicaSetView, TwinView
 

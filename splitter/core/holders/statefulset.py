@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from splitter.core.clock import Waits
-from splitter.core.holders.holder import Holder, admits
-from splitter.core.holders.pods import SILENT_S, Among, admitted_of, is_available
+from splitter.core.holders.holder import SILENT_S, Among, Holder, admits, admitted_of, is_available
 from splitter.core.model import PodView, ReplicaSetView, ReplicaState, TwinView
 from splitter.core.reasons import Reason
 

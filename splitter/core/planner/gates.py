@@ -19,7 +19,7 @@ from splitter.core.eligibility.pools import no_cover
 from splitter.core.floor_gate import within_floor
 from splitter.core.guard import guarded
 from splitter.core.handover import Step, waits_for_pods
-from splitter.core.holders.source import is_held
+from splitter.core.holders import is_held
 from splitter.core.lingering import Lingering
 from splitter.core.model import Attachment, Note, Pool, seconds_between
 from splitter.core.plan import (

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, over_quota, unplaceable, without_a_node
 from splitter.core.holders import holder_of
-from splitter.core.holders.holder import is_rolling
-from splitter.core.holders.pods import SILENT_S, available_of, counting, stuck
+from splitter.core.holders.holder import SILENT_S, available_of, counting, is_rolling, stuck
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     NodeStatus,

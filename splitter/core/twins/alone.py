@@ -6,7 +6,6 @@ from splitter.core.model import Attachment, Note, Pool
 from splitter.core.plan import PlanInput
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.twins import replica_moves
-from splitter.core.twins.own_volumes import with_own_volumes
 
 _GOES_WITHIN_S = 5.0
 
@@ -44,7 +43,7 @@ def covering(this: PlanInput) -> tuple[Scale, ...]:
     if twin.pool is Pool.ON_DEMAND and this.policy.on_demand_max is not None:
         base = base_replicas(this.source.replicas, this.policy)
         wanted = min(wanted, max(this.policy.on_demand_max, base))
-    wanted = with_own_volumes(this.observed, twin, wanted)
+    wanted = replica_moves.with_own_volumes(this.observed, twin, wanted)
     if wanted <= twin.spec_replicas:
         return ()
     kind = replica_moves.kind_of_twins(this.observed)

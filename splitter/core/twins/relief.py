@@ -13,8 +13,7 @@ from splitter.core.actions import Action, Scale, SetDeletionCost
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step as HandoverStep
 from splitter.core.holders import holder_of
-from splitter.core.holders.holder import is_rolling
-from splitter.core.holders.pods import available_of
+from splitter.core.holders.holder import available_of, is_rolling
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
 from splitter.core.model import Move, NodeStatus, Note, Observation, PodView, Pool, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Plan, PlanInput

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.causes import over_quota, without_a_node
 from splitter.core.division import base_replicas
-from splitter.core.holders import holder_of, holders_of
-from splitter.core.holders.deployment import kept_by_source
-from splitter.core.holders.pods import doomed_or_lost, floor_of
+from splitter.core.holders import holder_of, holders_of, loses_volumes
+from splitter.core.holders.holder import doomed_or_lost, floor_of, kept_by_source
 from splitter.core.holders.shares import Share, break_, make, share_of, surge_headroom
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
@@ -151,6 +150,19 @@ def lowest(observed: Observation, source: SourceView, wanted: Mapping[str, int],
 
     lowest_safe = least + bisect_left(range(least, most), x=True, key=is_safe)
     return lowest_safe if lowest_safe < most else twin.spec_replicas
+
+
+def spared(source: SourceView, scales: Sequence[Scale]) -> tuple[Scale, ...]:
+    """Leave out what would lower a source whose volumes go with its pods: `whenScaled: Delete`, set since."""
+    if not loses_volumes(source):
+        return tuple(scales)
+    return tuple(one for one in scales if one.name != source.key.name or one.replicas > one.was)
+
+
+def with_own_volumes(observed: Observation, twin: TwinView, wanted: int) -> int:
+    """Raise no twin to a member that would mount a foreign claim, and delete it when it goes (H74)."""
+    below, _ = observed.related.taken_claims.get(twin.pool, (wanted, ""))
+    return min(wanted, max(below, twin.spec_replicas))
 
 
 def surge_headroom_beside(observed: Observation, source: SourceView) -> int:

@@ -12,10 +12,8 @@ from splitter.core.causes import over_quota
 from splitter.core.clock import Waits
 from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
-from splitter.core.holders import holder_of
-from splitter.core.holders.holder import is_rolling
-from splitter.core.holders.pods import SILENT_S, floor_of, stuck
-from splitter.core.holders.source import partition
+from splitter.core.holders import holder_of, partition
+from splitter.core.holders.holder import SILENT_S, floor_of, is_rolling, stuck
 from splitter.core.labels_annotations.policy import Policy, RolloutOrder
 from splitter.core.model import (
     Note,

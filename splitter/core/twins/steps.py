@@ -12,8 +12,7 @@ from dataclasses import replace
 from splitter.core import actions as do
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
-from splitter.core.holders import holder_of
-from splitter.core.holders.source import floor_in_roll
+from splitter.core.holders import floor_in_roll, holder_of
 from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import Attachment, Note, Pool, Rendered, ReplicaState, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput
@@ -22,7 +21,6 @@ from splitter.core.rebalance import Cause, Decision, decide, losses
 from splitter.core.rebalance.inputs import rebalance_input
 from splitter.core.split_status import HANDED_OVER, RebalanceState, ReliefStatus
 from splitter.core.twins import alone, move_limit, relief, replica_moves
-from splitter.core.twins.own_volumes import spared, with_own_volumes
 from splitter.core.twins.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.twins.steady import settled
 from splitter.core.twins.write_order import ordered
@@ -99,7 +97,7 @@ def _hand_over(this: PlanInput, on_demand: TwinView, spot: TwinView) -> Plan:
         counted = Plan(Step.RUN, State.HELD, note, wanted_on_demand=wanted[0], wanted_spot=wanted[1])
     else:
         moved = replica_moves.towards_twins(this.observed, this.source, this.policy, cover)
-        moved = replace(moved, scales=spared(this.source, moved.scales))
+        moved = replace(moved, scales=replica_moves.spared(this.source, moved.scales))
         counted = moving(this, moved, State.TAKING_OVER, Reason.HANDING_OVER, wanted)
     return replace(counted, rebalance=state)
 
@@ -279,7 +277,7 @@ def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Twin
     if decision.on_demand > on_demand.spec_replicas and calm and holder_of(spot).lags:
         wanted[on_demand.name] = on_demand.spec_replicas
     for twin in (on_demand, spot):
-        wanted[twin.name] = with_own_volumes(this.observed, twin, wanted[twin.name])
+        wanted[twin.name] = replica_moves.with_own_volumes(this.observed, twin, wanted[twin.name])
         if wanted[twin.name] < twin.spec_replicas:
             both = {twin.name: wanted[twin.name], on_demand.name: wanted[on_demand.name]}
             wanted[twin.name] = replica_moves.lowest(this.observed, this.source, both, twin)

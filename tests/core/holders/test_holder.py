@@ -1,11 +1,13 @@
-"""What surely stays available of a ReplicaSet after a write."""
+"""What surely stays available after a write: counted for each ReplicaSet, never over their sums (ADR 33)."""
 
 from dataclasses import replace
 
-from builders import ago, pod, pods, replica_set
+import pytest
+
+from builders import ago, pod, pods, replica_set, twin, twin_of
 from holding import kept_by
-from splitter.core.holders.pods import serves
-from splitter.core.model import Attachment, NodeStatus, ReplicaSetView
+from splitter.core.holders.holder import available_of, floor_of, is_rolling, serves, stuck
+from splitter.core.model import Attachment, NodeStatus, Pool, ReplicaSetView
 
 ATTACHED, DOOMED = Attachment.ATTACHED, NodeStatus.DOOMED
 
@@ -18,6 +20,12 @@ def older(spec: int, ready: int) -> ReplicaSetView:
 def newest(spec: int, ready: int = 0, starting: int = 0) -> ReplicaSetView:
     """Return the ReplicaSet of the template that the twin has."""
     return replica_set("web-spot-1", spec, pods(ready, starting=starting), attachment=ATTACHED)
+
+
+@pytest.mark.parametrize(("surge", "unavailable", "floor"), [(1, 2, 8), (0, 2, 6), (0, 9, 0)])
+def test_the_floor(surge: int, unavailable: int, floor: int) -> None:
+    """All of 8 where a surge is allowed; else less what may be unavailable."""
+    assert floor_of(8, surge, unavailable) == floor
 
 
 class TestReplicaSet:
@@ -42,3 +50,45 @@ class TestReplicaSet:
         assert kept_by(behind, 3, serves) == 2
         assert kept_by(behind, 2, serves) == 1
         assert kept_by(replace(behind, available_replicas=2), 2, serves) == 2
+
+
+class TestTwin:
+    def test_what_one_has_above_its_count_makes_up_for_no_other(self) -> None:
+        """Cut from 4 to 3 in a roll whose new pod is not there: three stay, though four run."""
+        rolling = twin_of(Pool.SPOT, [older(3, ready=4), newest(1)], updated=0, max_unavailable=0)
+        assert is_rolling(rolling)
+        assert kept_by(rolling, 4) == 3
+
+    def test_nor_does_what_waits_to_go(self) -> None:
+        """Scaled 4 -> 2, its fourth and third pods still answer; what was asked for is what stays."""
+        assert kept_by(twin(Pool.SPOT, pods(4), spec=2), 4) == 2
+
+    def test_what_is_above_the_surge_is_taken_anywhere(self) -> None:
+        """Of 4 that serve and 2 that never come up at least one goes when 4 are asked for, with no surge."""
+        rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(2, starting=2)], updated=2, max_surge=0)
+        assert kept_by(rolling, 4) == 2
+
+    def test_what_a_lowering_takes_is_taken_twice(self) -> None:
+        """Of 4 + 2 with a surge of 2 that are to be 2 it may cut two, and then two of what statuses show."""
+        rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(2, ready=2)], updated=2, max_surge=2)
+        assert kept_by(replace(rolling, spec_replicas=4), 2) == 0
+        assert kept_by(replace(rolling, spec_replicas=4), 3) == 2
+
+    def test_nor_while_surge_replicas_enough_are_starting(self) -> None:
+        """With one that is not ready beside a surge of one nothing of the older ones goes by a status."""
+        rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(1, starting=1)], updated=1, max_surge=1)
+        assert kept_by(replace(rolling, spec_replicas=4), 3) == 3
+        assert kept_by(replace(rolling, spec_replicas=4), 2) == 1
+
+
+@pytest.mark.parametrize(("admitted", "count"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_a_status_admits_the_oldest(admitted: int, count: int) -> None:
+    """One that is doomed and ready for longer takes the place of the available one."""
+    both = (pod("a", DOOMED, ready_since=ago(900)), pod("b", ready_since=ago(9)))
+    assert available_of(both, admitted) == count
+
+
+def test_stuck() -> None:
+    """Those that have no node and are not asked to end."""
+    ending = pod("e", NodeStatus.UNBOUND, unschedulable_since=ago(1), terminating=True)
+    assert stuck((*pods(1, stuck=2), ending)) == 2

@@ -8,7 +8,7 @@ from builders import NOW, observation, pods, source, twin
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.model import Pool, RelatedObjects
 from splitter.core.stateful import StatefulView
-from splitter.core.twins.own_volumes import spared, with_own_volumes
+from splitter.core.twins.replica_moves import spared, with_own_volumes
 
 DELETES = StatefulView(5, 5, 5, NOW, deletes_claims=True)
 
