@@ -11,20 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.labels_annotations.label import ownership_mark_value
-from splitter.core.model import (
-    Attachment,
-    NodeStatus,
-    Observation,
-    PodView,
-    Pool,
-    Rendered,
-    ReplicaSetView,
-    SourceView,
-    Trouble,
-    TwinView,
-)
+from splitter.core.model import Attachment, Observation, Rendered, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import Key
 from splitter.core.placeable import runs
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 from splitter.core.split_status import Memory, RebalanceState, SplitStatus
 from splitter.core.split_status.view import SplitView
 
@@ -41,10 +31,10 @@ def ago(seconds: float) -> datetime:
 
 def pod(
     name: str = "pod", node_status: NodeStatus = NodeStatus.SOUND, *, ready: bool = True, **fields: object
-) -> PodView:
+) -> Replica:
     """Return a pod; one that is not bound is not ready."""
     bound = node_status is not NodeStatus.UNBOUND
-    made = PodView(
+    made = Replica(
         name=name,
         uid=f"uid-{name}",
         node_status=node_status,
@@ -58,7 +48,7 @@ def pod(
 
 def pods(
     ready: int = 0, *, starting: int = 0, stuck: int = 0, doomed: int = 0, lost: int = 0
-) -> tuple[PodView, ...]:
+) -> tuple[Replica, ...]:
     """Return so many pods of each kind; the stuck ones are unschedulable for an hour."""
     waiting = ago(LONG_AGO_S)
     return (
@@ -73,7 +63,7 @@ def pods(
 def replica_set(
     name: str = "web-1",
     spec: int | None = None,
-    of: Sequence[PodView] = (),
+    of: Sequence[Replica] = (),
     *,
     attachment: Attachment = Attachment.PARKED,
     template: str = TEMPLATE,
@@ -101,7 +91,7 @@ def replica_set(
 
 def twin(
     pool: Pool,
-    of: Sequence[PodView] = (),
+    of: Sequence[Replica] = (),
     *,
     spec: int | None = None,
     template: str = TEMPLATE,

@@ -30,7 +30,7 @@ from pathlib import Path
 import yaml
 from splitter.assembly import renderer_of
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.settings import Settings
 
 documents = yaml.safe_load_all(Path(sys.argv[1]).read_text(encoding="utf-8"))

@@ -424,7 +424,7 @@ class TestDecisions:
     # Module: how often it compares a plan's or a note's reason, and why that is no decision.
     ALLOWED: Mapping[str, tuple[int, str]] = {
         "splitter/core/causes.py": (1, "a Trouble is a cause: what the kubelet or the API server said"),
-        "splitter/core/model.py": (1, "a Trouble is a cause"),
+        "splitter/core/replica.py": (1, "a Trouble is a cause"),
         "splitter/core/conditions.py": (2, "what kstatus is told of a verdict"),
         "splitter/core/eligibility/__init__.py": (1, "which sentence a Split goes on showing"),
         "splitter/core/deployment/unowned.py": (1, "the API server's last answer, as the Split keeps it"),
@@ -477,11 +477,11 @@ class TestKinds:
         "splitter/core/labels_annotations/policy.py": (1, "the defaults"),
         "splitter/core/limits.py": (1, "members are limited"),
         "splitter/core/mode.py": (1, "how a kind is split"),
-        "splitter/core/model.py": (1, "whether a pod that has gone is counted by its controller"),
         "splitter/core/names.py": (1, "a workload in words"),
         "splitter/core/plan.py": (1, "members are limited"),
         "splitter/core/planner/__init__.py": (1, "which table chooses the step"),
         "splitter/core/rebalance/inputs.py": (1, "dead members hold their names"),
+        "splitter/core/replica.py": (1, "whether a pod that has gone is counted by its controller"),
         "splitter/core/twins/onboard.py": (2, "which writes conflict, what a take-over does"),
         "splitter/core/twins/relief_status.py": (1, "why no member is moved off a hot node"),
         "splitter/core/twins/rollout.py": (1, "which rolls have numbers"),

@@ -17,7 +17,7 @@ from splitter.admission.expressions import Manifest, lines, literal, policy, var
 from splitter.core.desired.manifest import Manifest as Term
 from splitter.core.desired.scheduling import NodePresets
 from splitter.core.labels_annotations import LABEL_POOL
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 # Of the policy, its binding, and the one Placement of each namespace that has something to say.
 NAME: Final = "splitter-placement"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum, unique
 
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 
 @unique

@@ -13,9 +13,10 @@ from splitter.core.desired.compare import is_withdrawn
 from splitter.core.handover import Step
 from splitter.core.holders import holder_of, updated_members
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, CONDITION_AVAILABLE
-from splitter.core.model import PodView, TwinView
+from splitter.core.model import TwinView
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import State
+from splitter.core.replica import Replica
 from splitter.core.split_status import Condition
 
 _AS_EXPECTED = "AsExpected"
@@ -59,11 +60,11 @@ def updated(this: PlanInput, plan: Plan) -> int | None:
     return _of_n(n, pods, _counting(_updated(this)) if not unsure else ())
 
 
-def _of_n(n: int, pods: Sequence[PodView], new: Sequence[PodView]) -> int:
+def _of_n(n: int, pods: Sequence[Replica], new: Sequence[Replica]) -> int:
     return min(sum(pod.available for pod in new), n - (len(pods) - len(new)))
 
 
-def _counting(pods: Iterable[PodView]) -> list[PodView]:
+def _counting(pods: Iterable[Replica]) -> list[Replica]:
     return [pod for pod in pods if pod.counts]
 
 
@@ -105,13 +106,13 @@ def _condition(this: PlanInput, plan: Plan) -> Condition:
     return replace(made, since=this.observed.now.replace(microsecond=0))
 
 
-def _pods(this: PlanInput) -> Iterator[PodView]:
+def _pods(this: PlanInput) -> Iterator[Replica]:
     for holder in (*this.observed.holders, *this.observed.going):
         yield from holder.pods
     yield from this.observed.orphans
 
 
-def _updated(this: PlanInput) -> Iterator[PodView]:
+def _updated(this: PlanInput) -> Iterator[Replica]:
     """Yield the pods that have the source's template; those that change their owner have it."""
     yield from this.observed.orphans
     for holder in (*this.observed.replica_sets, *this.observed.going):

@@ -10,8 +10,9 @@ from datetime import datetime
 
 from splitter.core.causes import trouble_of
 from splitter.core.clock import Waits
-from splitter.core.model import PodView, TwinView
+from splitter.core.model import TwinView
 from splitter.core.reasons import Reason
+from splitter.core.replica import Replica
 from splitter.core.split_status.starts import StartTimes
 from splitter.core.start_times import patience_s
 
@@ -122,7 +123,7 @@ def awaited(twins: Sequence[TwinView], asked: int, at: Moment) -> Awaited:
     )
 
 
-def _why(pod: PodView, twin: TwinView, waits: Waits, patience_s: float) -> str:
+def _why(pod: Replica, twin: TwinView, waits: Waits, patience_s: float) -> str:
     """Say what keeps a replica from serving; nothing while it may still come up by itself."""
     if (trouble := trouble_of(pod, twin.excluded, waits, patience_s)) is not None:
         return str(trouble.reason)

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from splitter.core.clock import Waits
-from splitter.core.model import NodeStatus, PodView, ReplicaState, Trouble, TwinView
+from splitter.core.model import TwinView
 from splitter.core.nodes.facts import Health, NodeState
 from splitter.core.nodes.fit import NodeTerm, PodRequest, asks_for, may_run_on, repels
 from splitter.core.nodes.spot_supply import lasts
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Replica, ReplicaState, Trouble
 
 _IMAGE = frozenset(
     {
@@ -213,7 +214,7 @@ def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
     return sorted(unmet)
 
 
-def trouble_of(pod: PodView, excluded: Trouble | None, waits: Waits, limit_s: float) -> Trouble | None:
+def trouble_of(pod: Replica, excluded: Trouble | None, waits: Waits, limit_s: float) -> Trouble | None:
     """Return what is wrong with one replica: what the kubelet says at once, what may pass after the limit.
 
     `excluded`: why no node of its twin's pool takes it.
@@ -231,7 +232,7 @@ def trouble_of(pod: PodView, excluded: Trouble | None, waits: Waits, limit_s: fl
     return None
 
 
-def why_unready(pod: PodView, waits: Waits, grace_s: float) -> str:
+def why_unready(pod: Replica, waits: Waits, grace_s: float) -> str:
     """Return what holds up a pod that is not ready; empty: it may be ready in a moment.
 
     What kubelet or scheduler say of it counts at once, the lack of a node or of readiness after the grace.
@@ -246,7 +247,7 @@ def why_unready(pod: PodView, waits: Waits, grace_s: float) -> str:
     return ""
 
 
-def without_a_node(pods: Iterable[PodView], waits: Waits, grace_s: float) -> int:
+def without_a_node(pods: Iterable[Replica], waits: Waits, grace_s: float) -> int:
     """Count the pods that no node has had room for within the grace, and that another node would help."""
     return sum(pod.state is not ReplicaState.HINDERED and pod.is_stuck(waits, grace_s) for pod in pods)
 

@@ -21,17 +21,10 @@ from splitter.core.handover import Step
 from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import guard_name
 from splitter.core.limits import MAX_BUDGETS
-from splitter.core.model import (
-    Note,
-    Observation,
-    PodView,
-    Pool,
-    ReplicaSetView,
-    ReplicaState,
-    seconds_between,
-)
+from splitter.core.model import Note, Observation, ReplicaSetView, seconds_between
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool, Replica, ReplicaState
 from splitter.core.split_status import RebalanceState
 from splitter.core.start_times import cover_s
 
@@ -268,7 +261,7 @@ def _others(this: PlanInput, plan: Plan, counts: Mapping[str, int]) -> Awaited:
     return awaited(twins, asked, Moment(this.observed.waits, sign, this.policy.grace_s, this.in_force.starts))
 
 
-def _selected(observed: Observation) -> list[PodView]:
+def _selected(observed: Observation) -> list[Replica]:
     """Return the pods that it selects: the twins', and those that change their owner and bear our labels."""
     pods = [pod for twin in observed.twins for pod in twin.pods]
     pods += [pod for rs in observed.replica_sets for pod in rs.pods if pod.born is not None]
@@ -276,7 +269,7 @@ def _selected(observed: Observation) -> list[PodView]:
     return [pod for pod in (*pods, *(one for one in observed.orphans if one.uid not in known)) if pod.counts]
 
 
-def _raised(this: PlanInput, others: Awaited, replicas: int, going: Sequence[PodView]) -> int:
+def _raised(this: PlanInput, others: Awaited, replicas: int, going: Sequence[Replica]) -> int:
     """Return what evictions have to leave while nodes go: N, less whom nobody waits for (G3, G7).
 
     Nobody makes up for those that were ill before, so evictions wait for the replacements alone. One goes
@@ -304,7 +297,7 @@ def _opens(this: PlanInput) -> bool:
     return into_s < _OPEN_S
 
 
-def _stop(pod: PodView, state: RebalanceState | None, start_s: int | None, now: datetime) -> datetime | None:
+def _stop(pod: Replica, state: RebalanceState | None, start_s: int | None, now: datetime) -> datetime | None:
     """Return from when on a pod's eviction waits for no replacement, so that it ends before its machine (G6).
 
     That is its whole grace before the end; later where replacements need longer and still start in time. They

@@ -14,10 +14,11 @@ from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.handover import Step, waits_for_pods
 from splitter.core.labels_annotations.policy import Level, Policy
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
-from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
+from splitter.core.model import Note, Observation, Rendered, SourceView
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Tuning
 from splitter.core.relief.model import Tuning as ReliefTuning
+from splitter.core.replica import Pool
 from splitter.core.split_status import Condition, RebalanceState, ReliefStatus, SplitStatus, StartTimes
 from splitter.core.split_status.moving import FollowedCount
 from splitter.core.split_status.starts import NOTHING_LEARNED

@@ -14,9 +14,10 @@ from math import ceil
 from splitter.core import labels_annotations as keys
 from splitter.core.labels_annotations.policy import Level, Policy
 from splitter.core.labels_annotations.words import MAX_SOAK_S
-from splitter.core.model import NodeStatus, Note, Observation, PodView, seconds_between
+from splitter.core.model import Note, Observation, seconds_between
 from splitter.core.nodes.signals import SHORTEST_NOTICE_S
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Replica
 from splitter.core.split_status.starts import (
     KEPT,
     LONGEST_GRACE_S,
@@ -53,21 +54,21 @@ def slowest_s(starts: StartTimes, *, on_spot: bool) -> float:
     return float(max((starts.spot if on_spot else starts.on_demand).start_s, default=0))
 
 
-def patience_s(pod: PodView, grace_s: float, starts: StartTimes) -> float:
+def patience_s(pod: Replica, grace_s: float, starts: StartTimes) -> float:
     """Return the seconds that a replica may take: for a node the grace, then the longest start at least."""
     if pod.node_status is NodeStatus.UNBOUND:
         return grace_s
     return max(grace_s, slowest_s(starts, on_spot=pod.on_spot))
 
 
-def with_pod(starts: PoolStarts, pod: PodView) -> PoolStarts:
+def with_pod(starts: PoolStarts, pod: Replica) -> PoolStarts:
     """Return the same with a pod that is Ready; a time that cannot be is left out."""
     start_s = _elapsed_s(pod.bound_since, pod.ready_since, LONGEST_START_S)
     node_s = _elapsed_s(pod.created, pod.bound_since, LONGEST_GRACE_S)
     return PoolStarts((*starts.start_s, *start_s)[-KEPT:], (*starts.node_s, *node_s)[-KEPT:])
 
 
-def with_pods(starts: StartTimes, pods: Sequence[PodView], now: datetime) -> StartTimes:
+def with_pods(starts: StartTimes, pods: Sequence[Replica], now: datetime) -> StartTimes:
     """Return the same with the pods that became Ready.
 
     They are counted in the order in which they were bound: who is still starting holds up those after it,
@@ -165,7 +166,7 @@ def quantile(times: Sequence[int], share: float) -> int:
     return sorted(times)[ceil(share * len(times)) - 1]
 
 
-def _is_starting(pod: PodView, now: datetime) -> bool:
+def _is_starting(pod: Replica, now: datetime) -> bool:
     """Whether it has a node, and may yet become Ready there, or tell on what kind of node."""
     if pod.bound_since is None or not 0 <= seconds_between(pod.bound_since, now) <= LONGEST_START_S:
         return False
@@ -174,7 +175,7 @@ def _is_starting(pod: PodView, now: datetime) -> bool:
     return pod.counts and pod.ready_since is None and not pod.going
 
 
-def _notice_s(pods: Iterable[PodView]) -> int | None:
+def _notice_s(pods: Iterable[Replica]) -> int | None:
     """Return the shortest notice of the spot nodes under these pods."""
     return min((int(pod.usual_notice_s) for pod in pods if pod.on_spot and pod.usual_notice_s), default=None)
 

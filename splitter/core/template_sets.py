@@ -14,7 +14,7 @@ from typing import Final
 
 from splitter.core.labels_annotations import ANNOTATION_NAMESPACES, LABEL_TEMPLATE_SET, TEMPLATE_SET_ENABLED
 from splitter.core.labels_annotations.words import TEMPLATE_SET, nearest, quoted
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 SUFFIX: Final = ".yaml.j2"
 # Compiling takes up to 20 ms of CPU and 1 MiB a KiB (docs/adr/0029); the default templates have under 3 KiB.

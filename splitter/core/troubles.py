@@ -11,16 +11,10 @@ from itertools import groupby
 
 from splitter.core.causes import trouble_of
 from splitter.core.clock import Waits
-from splitter.core.model import (
-    Attachment,
-    Note,
-    Observation,
-    PodView,
-    ReplicaSetView,
-    Trouble,
-)
+from splitter.core.model import Attachment, Note, Observation, ReplicaSetView
 from splitter.core.plan import Plan, looked_at_again
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import Replica, Trouble
 from splitter.core.split_status.starts import NOTHING_LEARNED, StartTimes
 from splitter.core.start_times import patience_s
 
@@ -125,7 +119,7 @@ class _Limits:
     grace_s: float
     starts: StartTimes
 
-    def of(self, pod: PodView) -> float:
+    def of(self, pod: Replica) -> float:
         """Return the seconds."""
         return patience_s(pod, self.grace_s, self.starts)
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
-from splitter.core.model import NodeStatus, Observation, PodView
+from splitter.core.model import Observation
+from splitter.core.replica import NodeStatus, Replica
 from splitter.core.split_status.usage import Amount, Amounts, Use
 
 _MIB = 1024**2
@@ -40,7 +41,7 @@ def held(observed: Observation, wanted_on_demand: int | None) -> Amounts:
     }
 
 
-def _amount(pods: Iterable[PodView]) -> Amount:
+def _amount(pods: Iterable[Replica]) -> Amount:
     total = Amount()
     for pod in pods:
         asked = dict(pod.requests)

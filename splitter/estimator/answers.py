@@ -11,11 +11,12 @@ from enum import StrEnum, unique
 from itertools import chain
 from typing import Final
 
-from splitter.core.model import NodeStatus, PodView, Pool, seconds_between
+from splitter.core.model import seconds_between
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import PodRequest, Toleration
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.estimator import messages
-from splitter.estimator.headroom import ANYWHERE, Headroom, Replica, count_sets
+from splitter.estimator.headroom import ANYWHERE, Headroom, ReplicaRequest, count_sets
 from splitter.estimator.messages import Component, RoomRequest, UnschedulableRequest
 from splitter.estimator.shortages import Shortages
 from splitter.estimator.wire import WireError, number_field
@@ -109,11 +110,11 @@ class Estimator:
             headroom.place(replica, replicas)
         return count_sets(self._free(headroom, [replica for replica, _ in components]), components)
 
-    def _replica(self, one: Component) -> Replica:
-        return Replica.of(one.pod, self._spot_tolerations)
+    def _replica(self, one: Component) -> ReplicaRequest:
+        return ReplicaRequest.of(one.pod, self._spot_tolerations)
 
     def _free(
-        self, headroom: Headroom, replicas: Sequence[Replica], own: frozenset[str] = frozenset()
+        self, headroom: Headroom, replicas: Sequence[ReplicaRequest], own: frozenset[str] = frozenset()
     ) -> Headroom:
         """Return the nodes that admit them, without the room of pods that the scheduler has still to look at.
 
@@ -130,7 +131,7 @@ class Estimator:
         )
         for requests, pods in waiting.most_common(_MOST_WAITING):
             anywhere = PodRequest(dict(requests), tolerations=(ANYWHERE,))
-            admitting.place(Replica.of(anywhere), pods)
+            admitting.place(ReplicaRequest.of(anywhere), pods)
         return admitting
 
     def _without_place(self, asked: UnschedulableRequest, now: datetime) -> int:
@@ -149,7 +150,7 @@ class Estimator:
         if lasting >= missing or not any(map(is_announced, self._pods(key, now))):
             return lasting
         # K5: what finds a node in a moment is not moved away.
-        replica = Replica(twins[Pool.ON_DEMAND].request, twins[Pool.SPOT].request)
+        replica = ReplicaRequest(twins[Pool.ON_DEMAND].request, twins[Pool.SPOT].request)
         headroom = Headroom(cache.headroom(now))
         _must_be_quick(headroom, [replica])
         free = self._free(headroom, [replica], owners).count(replica)
@@ -171,7 +172,7 @@ class Estimator:
         )
         return sum(seconds_between(since, now) >= asked.threshold_s for since in waits)
 
-    def _pods(self, key: Key, now: datetime) -> Iterator[PodView]:
+    def _pods(self, key: Key, now: datetime) -> Iterator[Replica]:
         owners = self._owners(key, self._cache.twins.find("source", key))
         return (self._views.of(pod, now) for pod in self._records(key, owners))
 
@@ -193,18 +194,18 @@ class Estimator:
         return (one.uid for one in (*twins, *self._cache.sources.find("key", key)))
 
 
-def _must_be_quick(headroom: Headroom, replicas: Sequence[Replica]) -> None:
+def _must_be_quick(headroom: Headroom, replicas: Sequence[ReplicaRequest]) -> None:
     """Raise RefusedError for what would keep the process from all other questions."""
     if len(headroom) * sum(one.comparisons for one in replicas) > _MOST_COMPARED:
         raise RefusedError(Status.RESOURCE_EXHAUSTED, "it asks for more than can be compared with all nodes")
 
 
-def is_announced(pod: PodView) -> bool:
+def is_announced(pod: Replica) -> bool:
     """Whether its node goes by a notice. One that is only cordoned, or that its owner replaces, has none."""
     return pod.node_status is NodeStatus.DOOMED and pod.notice_s is not None
 
 
-def has_place(pod: PodView) -> bool:
+def has_place(pod: Replica) -> bool:
     """Whether a replica has a future here (K4): it has a node, and nothing says that it loses it."""
     bound = pod.node_status not in {NodeStatus.UNBOUND, NodeStatus.LOST}
     return pod.counts and bound and not is_announced(pod)

@@ -15,14 +15,14 @@ ANYWHERE = Toleration(operator="Exists")
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class ReplicaRequest:
     """What one replica asks of a node, as a pod of either twin."""
 
     on_demand: PodRequest
     spot: PodRequest
 
     @classmethod
-    def of(cls, pod: PodRequest, spot_tolerations: tuple[Toleration, ...] = ()) -> "Replica":
+    def of(cls, pod: PodRequest, spot_tolerations: tuple[Toleration, ...] = ()) -> "ReplicaRequest":
         """Return the replica that the twins make of a source's pod."""
         tolerations = (*pod.tolerations, *spot_tolerations)
         requirements = pod.requirements + len(spot_tolerations)
@@ -48,7 +48,7 @@ class Headroom:
         """Return how many nodes there are."""
         return len(self._left)
 
-    def admitting(self, replicas: Sequence[Replica]) -> "Headroom":
+    def admitting(self, replicas: Sequence[ReplicaRequest]) -> "Headroom":
         """Return the headroom of those nodes that admit one of these replicas, to be taken for themselves."""
         return Headroom(
             one
@@ -56,11 +56,11 @@ class Headroom:
             if any(may_run_on(replica.on(one.node), one.node) for replica in replicas)
         )
 
-    def count(self, replica: Replica) -> int:
+    def count(self, replica: ReplicaRequest) -> int:
         """Return how many such replicas fit."""
         return sum(self._on(replica, one) for one in self._left)
 
-    def place(self, replica: Replica, replicas: int) -> int:
+    def place(self, replica: ReplicaRequest, replicas: int) -> int:
         """Place up to so many replicas, and return how many found room."""
         left = replicas
         for at, one in enumerate(self._left):
@@ -72,12 +72,12 @@ class Headroom:
         return replicas - left
 
     @staticmethod
-    def _on(replica: Replica, one: NodeHeadroom) -> int:
+    def _on(replica: ReplicaRequest, one: NodeHeadroom) -> int:
         pod = replica.on(one.node)
         return count_headroom_on(pod, one) if may_run_on(pod, one.node) else 0
 
 
-def count_sets(headroom: Headroom, components: Sequence[tuple[Replica, int]]) -> int:
+def count_sets(headroom: Headroom, components: Sequence[tuple[ReplicaRequest, int]]) -> int:
     """Return how many sets of all these components fit, each with so many replicas.
 
     Several compete for the same nodes, so the number is found by trying (K3), with the scarcest first.

@@ -18,8 +18,9 @@ from typing import assert_never
 
 from splitter.core import actions as do
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
-from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
+from splitter.core.model import Note, Observation, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.replica import Pool
 from splitter.core.split_status import Condition, SplitStatus
 from splitter.kube import paths, payloads
 from splitter.kube.adoption import LOST_RACE, adopt, expect_as_sent, expect_paused, patch_pod

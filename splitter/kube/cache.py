@@ -15,13 +15,13 @@ from functools import partial
 from typing import Any
 
 from splitter.core.labels_annotations import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
-from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest
 from splitter.core.nodes.signals import gone, is_same_machine
 from splitter.core.nodes.spot_supply import Blocked, kind_of
 from splitter.core.reasons import State
+from splitter.core.replica import Pool
 from splitter.kube import parse
 from splitter.kube.applied import AppliedFields
 from splitter.kube.asks import Assess, Enqueue

@@ -12,15 +12,8 @@ import orjson
 
 from splitter.core.actions import ApplyTwin, LabelPod, Park, SaveReplicas
 from splitter.core.handover import holds_replicas
-from splitter.core.model import (
-    Attachment,
-    Note,
-    Observation,
-    Pool,
-    Rendered,
-    ReplicaSetView,
-    SourceView,
-)
+from splitter.core.model import Attachment, Note, Observation, Rendered, ReplicaSetView, SourceView
+from splitter.core.replica import Pool
 from splitter.kube import paths
 from splitter.kube.client import Client, Json
 from splitter.kube.letting_go import (

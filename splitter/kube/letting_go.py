@@ -12,17 +12,8 @@ import orjson
 from splitter.core.actions import AdoptPods, LabelPod
 from splitter.core.handover import holds_replicas
 from splitter.core.labels_annotations import kept_name
-from splitter.core.model import (
-    Attachment,
-    Note,
-    Observation,
-    PodView,
-    Pool,
-    Rendered,
-    ReplicaSetView,
-    SourceView,
-    TwinView,
-)
+from splitter.core.model import Attachment, Note, Observation, Rendered, ReplicaSetView, SourceView, TwinView
+from splitter.core.replica import Pool, Replica
 from splitter.kube import paths
 from splitter.kube.client import Client, Json
 from splitter.kube.mutations import mutations
@@ -160,7 +151,7 @@ def orphaning(source: SourceView, rs: ReplicaSetView) -> Write:
     return Write(f"delete replicaset {rs.name} and leave its pods running", "DELETE", path, options)
 
 
-def owner_taken_off(source: SourceView, rs: ReplicaSetView, pod: PodView) -> Write:
+def owner_taken_off(source: SourceView, rs: ReplicaSetView, pod: Replica) -> Write:
     """Return what the garbage collector sends for each pod of a ReplicaSet that is deleted like that.
 
     As `GenerateDeleteOwnerRefStrategicMergeBytes` of its client makes it, with the pod's UID as precondition.
@@ -171,6 +162,6 @@ def owner_taken_off(source: SourceView, rs: ReplicaSetView, pod: PodView) -> Wri
     return Write(what, "PATCH", path, off, "strategic", because=_FOR_A_MOMENT, meant={})
 
 
-def one_of_each_pool(pods: Iterable[PodView]) -> list[PodView]:
+def one_of_each_pool(pods: Iterable[Replica]) -> list[Replica]:
     """Return one pod on spot and one on on-demand, as far as there are: a policy may tell them apart."""
     return list({pod.on_spot: pod for pod in pods if pod.counts}.values())

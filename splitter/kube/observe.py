@@ -20,13 +20,10 @@ from splitter.core.model import (
     Attachment,
     Note,
     Observation,
-    PodView,
-    Pool,
     RelatedObjects,
     Rendered,
     ReplicaSetView,
     SourceView,
-    Trouble,
     TwinView,
     seconds_between,
 )
@@ -36,6 +33,7 @@ from splitter.core.nodes.spot_supply import Blocked
 from splitter.core.placeable import UNPLACEABLE_AGAIN_S
 from splitter.core.placement.reservations import placeholder_manifest
 from splitter.core.reasons import State
+from splitter.core.replica import Pool, Replica, Trouble
 from splitter.core.split_status import RebalanceState
 from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
@@ -191,7 +189,7 @@ class Observer:
         said = getattr(self._cache.namespaces.one("name", source.key.namespace), "annotations", {})
         return await look_around(self._client, source, scaling, nodes, names, annotations=said)
 
-    def _placeholders(self, split: SplitRecord, now: datetime) -> tuple[PodView, ...]:
+    def _placeholders(self, split: SplitRecord, now: datetime) -> tuple[Replica, ...]:
         """Return what holds room for a move of a workload in placement mode."""
         return tuple(self._pod(pod, now) for pod in self._pods_of(split.namespace, split.uid))
 
@@ -200,7 +198,7 @@ class Observer:
         return self._cache.pods.find("owner", (namespace, owner_uid))
 
     def _signal_ends_at(
-        self, key: Key, pods: Iterable[PodView], refused: Blocked | None, now: datetime
+        self, key: Key, pods: Iterable[Replica], refused: Blocked | None, now: datetime
     ) -> datetime | None:
         """Return when time alone ends something that was heard: no event will tell."""
         pods = list(pods)
@@ -249,7 +247,7 @@ class Observer:
             pods=pods,
         )
 
-    def _ordinal_pods(self, key: Key, uid: str, now: datetime) -> tuple[PodView, ...]:
+    def _ordinal_pods(self, key: Key, uid: str, now: datetime) -> tuple[Replica, ...]:
         members = members_of(self._pods_of(key.namespace, uid), key.name)
         return tuple(replace(self._pod(pod, now), ordinal=ordinal) for ordinal, pod in members)
 
@@ -258,8 +256,8 @@ class Observer:
 
         Until its controller has seen the last write nobody knows which revision is to be: then none is.
         """
-        old: dict[str, list[PodView]] = {}
-        new: list[PodView] = []
+        old: dict[str, list[Replica]] = {}
+        new: list[Replica] = []
         revisions = {pod.uid: pod.revision for pod in self._pods_of(record.namespace, record.uid)}
         for pod in self._ordinal_pods(record.key, record.uid, now):
             held_back = pod.ordinal is not None and pod.ordinal - first < record.view.partition
@@ -314,7 +312,7 @@ class Observer:
         nodes = (node.state for node in self._cache.nodes.values())
         return of_nodes(record.request, nodes, spot=record.pool is Pool.SPOT)
 
-    def _pod(self, record: PodRecord, now: datetime) -> PodView:
+    def _pod(self, record: PodRecord, now: datetime) -> Replica:
         return self._pods.of(record, now)
 
     def _held_request(self, source: SourceView | None, split: SplitRecord | None) -> PodRequest | None:
@@ -353,7 +351,7 @@ def _of_mode(source: SourceView | None, split: SplitRecord | None) -> SourceView
 
 
 def _revision(
-    twin: TwinRecord, name: str, template_hash: str, spec: int, pods: Sequence[PodView]
+    twin: TwinRecord, name: str, template_hash: str, spec: int, pods: Sequence[Replica]
 ) -> ReplicaSetView:
     return ReplicaSetView(
         name=name,
@@ -372,7 +370,7 @@ def _waits_for_node(replica_sets: Iterable[ReplicaSetView]) -> bool:
     return any(pod.counts and pod.unschedulable_since is not None for rs in replica_sets for pod in rs.pods)
 
 
-def _hinted(on_spot: Iterable[PodView]) -> str:
+def _hinted(on_spot: Iterable[Replica]) -> str:
     """Return why no replicas should return now: a hint on a spot node under this workload."""
     for pod in on_spot:
         if pod.hinted and pod.counts:

@@ -14,8 +14,9 @@ import orjson
 
 from splitter.core.labels_annotations import kept_name, short_name
 from splitter.core.limits import MAX_TERMS
-from splitter.core.model import Pool, ReplicaSetView, SourceView
+from splitter.core.model import ReplicaSetView, SourceView
 from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.replica import Pool
 from splitter.kube.cache import Cache
 from splitter.kube.parse.pods import label_selector
 from splitter.kube.records import PodRecord, ReplicaSetRecord, TwinRecord, few

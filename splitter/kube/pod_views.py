@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from splitter.core.model import NodeStatus, PodView, Pool, ReplicaSetView
+from splitter.core.model import ReplicaSetView
 from splitter.core.nodes.facts import Health, NodeState, Tier
 from splitter.core.nodes.fit import asks_for
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.kube.cache import Cache
 from splitter.kube.records import NodeRecord, PodRecord, TwinRecord
 from splitter.kube.unseen import as_the_pod_says
@@ -27,7 +28,7 @@ class PodViews:
         self._cache = cache
         self._vanished_since: dict[str, datetime] = {}  # by the UID of the node: when it was first missed
 
-    def of(self, record: PodRecord, now: datetime) -> PodView:
+    def of(self, record: PodRecord, now: datetime) -> Replica:
         """Return a pod with the status of its node."""
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
@@ -39,7 +40,7 @@ class PodViews:
         if node is not None and before is not None and self._is_of_the_one_before(record, node, now):
             # The node that was lost, by its own UID: its loss was charged when it went, and is no new one.
             state, since, successor = as_the_pod_says(before, record, self._cache), node.created, node.uid
-        return PodView(
+        return Replica(
             name=record.name,
             uid=record.uid,
             node_status=_node_status(record, state),

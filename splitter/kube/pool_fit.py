@@ -13,12 +13,13 @@ from splitter.core.causes import of_nodes
 from splitter.core.desired.manifest import Manifest, mapping_at
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.limits import too_large
-from splitter.core.model import Observation, Pool, Rendered, SourceView, seconds_between
+from splitter.core.model import Observation, Rendered, SourceView, seconds_between
 from splitter.core.names import Key
 from splitter.core.nodes import pools
 from splitter.core.nodes.fit import NodeTerm
 from splitter.core.nodes.pools import Asked, Barrier, PoolFit
 from splitter.core.placement.reservations import placeholder_manifest
+from splitter.core.replica import Pool
 from splitter.kube.cache import Cache
 from splitter.kube.parse.fields import UNREADABLE, Raw, texts
 from splitter.kube.parse.pods import pod_request, spread_constraints

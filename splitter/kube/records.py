@@ -14,12 +14,13 @@ import orjson
 
 from splitter.core.labels_annotations import short_name
 from splitter.core.limits import MAX_REPLICA_SETS, MAX_TERMS
-from splitter.core.model import Pool, ReplicaSetView, SourceView, Trouble, TwinView
+from splitter.core.model import ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
 from splitter.core.nodes.fit import MatchExpression, PodRequest, SpreadConstraint
 from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim
 from splitter.core.placeable import Runs
+from splitter.core.replica import Pool, Trouble
 from splitter.core.split_status import SplitStatus
 from splitter.core.split_status.view import SplitView
 from splitter.core.template_sets import TemplateSet

@@ -11,10 +11,11 @@ from http import HTTPStatus
 
 from splitter.admission.placement import NAME as POLICY
 from splitter.core.labels_annotations import ANNOTATION_MODE, LABEL_POOL, twin_name
-from splitter.core.model import Pool, RelatedObjects, SourceView
+from splitter.core.model import RelatedObjects, SourceView
 from splitter.core.names import Key, is_name
 from splitter.core.nodes.facts import NodeState
 from splitter.core.placeable import OneNodeClaim
+from splitter.core.replica import Pool
 from splitter.kube import paths
 from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.listed import Reader

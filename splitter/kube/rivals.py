@@ -19,8 +19,9 @@ from splitter.core.desired.twin import pod_labels
 from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import kept_name
 from splitter.core.limits import MAX_TERMS, too_large
-from splitter.core.model import Pool, RelatedObjects, SourceView, seconds_between
+from splitter.core.model import RelatedObjects, SourceView, seconds_between
 from splitter.core.nodes.fit import MatchExpression
+from splitter.core.replica import Pool
 from splitter.core.split_status.view import SplitView
 from splitter.kube import paths
 from splitter.kube.cache import Cache

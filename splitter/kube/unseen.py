@@ -7,10 +7,10 @@ here about each pod. Each speaks for itself alone: on one node stand pods of man
 from dataclasses import replace
 from typing import Protocol
 
-from splitter.core.model import Pool
 from splitter.core.names import ordinal_of
 from splitter.core.nodes.facts import CapacityClass, NodeState
 from splitter.core.nodes.signals import gone
+from splitter.core.replica import Pool
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
 from splitter.kube.store import Indexer
 

@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from splitter.core import labels_annotations as keys
-from splitter.core.model import Mode, Pool, SourceView
+from splitter.core.model import Mode, SourceView
 from splitter.core.names import is_name
 from splitter.core.nodes.facts import NodeState
 from splitter.core.nodes.fit import NodeTerm
 from splitter.core.placeable import Reach
+from splitter.core.replica import Pool
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import expressions

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from splitter.core.model import Note, Observation, Pool, Rendered, seconds_between
+from splitter.core.model import Note, Observation, Rendered, seconds_between
 from splitter.core.names import Key
 from splitter.core.plan import (
     Plan,
@@ -23,6 +23,7 @@ from splitter.core.plan import (
 )
 from splitter.core.planner import plan
 from splitter.core.reasons import VerdictCause
+from splitter.core.replica import Pool
 from splitter.kube.apply import Writer
 
 if TYPE_CHECKING:

@@ -24,10 +24,11 @@ from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import too_large
-from splitter.core.model import Note, Observation, Pool, Rendered
+from splitter.core.model import Note, Observation, Rendered
 from splitter.core.names import Key
 from splitter.core.placement.table import is_in_place
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.render import TemplateError
 from splitter.render.bounded import BoundedRenderer
 from splitter.render.limits import SMALL_BYTES

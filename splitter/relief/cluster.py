@@ -10,7 +10,7 @@ from typing import Final
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.label_sets import LabelSets
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
-from splitter.core.model import Observation, PodView, Pool, SourceView, seconds_between
+from splitter.core.model import Observation, SourceView, seconds_between
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Health, Tier
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest, SpreadConstraint, Toleration, may_run_on
@@ -18,6 +18,7 @@ from splitter.core.placeable import Reach
 from splitter.core.placement.relief import leaves_from
 from splitter.core.placement.reservations import placeholder_manifest
 from splitter.core.relief.model import Amounts
+from splitter.core.replica import Pool, Replica
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.real_use import RealUse
@@ -98,7 +99,7 @@ def replica_loads(observed: Observation) -> tuple[ReplicaLoad, ...]:
     return tuple(_load_of(pod, twin.pool) for twin in observed.twins for pod in twin.pods if pod.counts)
 
 
-def _load_of(pod: PodView, pool: Pool) -> ReplicaLoad:
+def _load_of(pod: Replica, pool: Pool) -> ReplicaLoad:
     return ReplicaLoad(
         pod=pod.name,
         uid=pod.uid,

@@ -9,10 +9,10 @@ from datetime import datetime
 from enum import IntEnum, unique
 
 from splitter.core.hot_nodes import Aim
-from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.model import Amounts, Sample, Thresholds
+from splitter.core.replica import Pool
 
 
 @unique

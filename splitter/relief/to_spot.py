@@ -8,9 +8,10 @@ from collections import defaultdict
 from dataclasses import replace
 
 from splitter.core.hot_nodes import Aim
-from splitter.core.model import Pool, seconds_between
+from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.relief.model import Amounts
+from splitter.core.replica import Pool
 from splitter.relief.loads import NodeLoad
 from splitter.relief.look import (
     VAIN,

@@ -26,9 +26,10 @@ from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, twin_name
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.words import quoted
-from splitter.core.model import Pool, Rendered
+from splitter.core.model import Rendered
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of
 from splitter.render.errors import Fault, TemplateError, no_such_set, not_allowed
 from splitter.render.sandbox import MAX_BYTES, line_of, plain

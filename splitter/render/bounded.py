@@ -28,7 +28,8 @@ from weakref import WeakValueDictionary
 from splitter.core.desired.manifest import Manifest, mapping_at
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool, Rendered
+from splitter.core.model import Rendered
+from splitter.core.replica import Pool
 from splitter.core.template_sets import TemplateSet
 from splitter.render import Order, Renderer
 from splitter.render.child import MAX_WHAT

@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 from splitter.core.conditions import conditions
 from splitter.core.labels_annotations.reported import levels_of, values_of
-from splitter.core.model import NodeStatus, Observation, PodView, Pool, ReplicaState, TwinView
+from splitter.core.model import Observation, TwinView
 from splitter.core.plan import Plan, PolicyInForce, remembered
 from splitter.core.reasons import State
+from splitter.core.replica import NodeStatus, Pool, Replica, ReplicaState
 from splitter.core.split_status import (
     DECISIONS_MAX,
     LET_GO,
@@ -94,7 +95,7 @@ def _spec(twin: TwinView | None) -> int:
     return twin.spec_replicas if twin else 0
 
 
-def _available(pods: Sequence[PodView]) -> int:
+def _available(pods: Sequence[Replica]) -> int:
     return sum(1 for pod in pods if pod.available)
 
 
@@ -118,7 +119,7 @@ def _pools(observed: Observation, plan: Plan) -> tuple[PoolCounts, PoolCounts]:
             _pool(_spec(observed.spot), _of_pool(observed, Pool.SPOT), plan.wanted_spot),
         )
     ordinals = frozenset(split.ordinals)
-    members: dict[bool, list[PodView]] = {True: [], False: []}
+    members: dict[bool, list[Replica]] = {True: [], False: []}
     for pod in (pod for own in observed.replica_sets for pod in own.pods):
         members[_is_of_spot(pod, ordinals)].append(pod)
     in_force = sum(pod.ordinal in ordinals for pods in members.values() for pod in pods if pod.counts)
@@ -128,19 +129,19 @@ def _pools(observed: Observation, plan: Plan) -> tuple[PoolCounts, PoolCounts]:
     )
 
 
-def _of_pool(observed: Observation, pool: Pool) -> list[PodView]:
+def _of_pool(observed: Observation, pool: Pool) -> list[Replica]:
     twin = observed.twin(pool)
     loose = [pod for rs in (*observed.going, *observed.replica_sets) if rs.deleted for pod in rs.pods]
     between = (pod for pod in (*observed.orphans, *loose) if pod.born is pool)
     return [*(twin.pods if twin else ()), *between]
 
 
-def _is_of_spot(pod: PodView, ordinals: Collection[int]) -> bool:
+def _is_of_spot(pod: Replica, ordinals: Collection[int]) -> bool:
     """Whether a member stands on spot; one without a node, whether it may."""
     return pod.ordinal not in ordinals if pod.node_status is NodeStatus.UNBOUND else pod.on_spot
 
 
-def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> PoolCounts:
+def _pool(spec: int, of_pool: Sequence[Replica], wanted: int) -> PoolCounts:
     pods = [pod for pod in of_pool if pod.counts]
     return PoolCounts(
         wanted=wanted,
@@ -153,7 +154,7 @@ def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> PoolCounts:
 
 def _going(observed: Observation) -> tuple[GoingNode, ...]:
     """Return the nodes that are doomed or lost under replicas, the earliest deadline first."""
-    node_status: dict[str, list[PodView]] = defaultdict(list)
+    node_status: dict[str, list[Replica]] = defaultdict(list)
     for replica_set in observed.holders:
         for pod in replica_set.pods:
             if pod.counts and pod.node_status in _STATES and pod.node is not None:
@@ -162,7 +163,7 @@ def _going(observed: Observation) -> tuple[GoingNode, ...]:
     return tuple(sorted(nodes, key=lambda node: (node.deadline or _LAST, node.name))[:NODES_MAX])
 
 
-def _node(name: str, pods: list[PodView]) -> GoingNode:
+def _node(name: str, pods: list[Replica]) -> GoingNode:
     first = pods[0]
     deadline = first.deadline.replace(microsecond=0) if first.deadline is not None else None
     return GoingNode(name, _STATES[first.node_status], len(pods), first.signal[:TEXT_MAX], deadline)

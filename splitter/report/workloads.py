@@ -16,9 +16,9 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.core.split_status import PoolCounts
 from splitter.core.split_status.usage import Amount, Amounts, Use, grown
 

@@ -25,7 +25,7 @@ from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.actions import ApplyTwin
 from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.kube import parse, payloads
 from splitter.kube.apply import Writer
 from splitter.kube.observe import Observer

@@ -11,8 +11,8 @@ import pytest
 from bench.offline import Run, node
 from estimator import requests
 from lab.bench.figures import Percentiles, machine, show_percentiles
-from splitter.core.model import Pool
 from splitter.core.nodes.signals import assess
+from splitter.core.replica import Pool
 from splitter.estimator.answers import Estimator
 from splitter.estimator.wire import Message
 from splitter.kube import parse

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.offline import REPLICAS, Run, names_of
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.reconciler.losses import can_wait

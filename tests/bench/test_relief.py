@@ -22,11 +22,12 @@ from bench.offline import Run, node
 from lab.bench.figures import machine, show
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Pool
+from splitter.core.model import Note
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
 from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
+from splitter.core.replica import Pool
 from splitter.kube.client import Client, Json
 from splitter.kube.connect import connect
 from splitter.kube.observe import Observer

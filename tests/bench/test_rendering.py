@@ -12,7 +12,7 @@ import pytest
 
 from splitter.assembly import renderer_of
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.core.template_sets import TemplateSet
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings

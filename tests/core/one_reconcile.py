@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from builders import observation, pods, rendered, replica_set, twin
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, Observation, Pool
+from splitter.core.model import Attachment, Observation
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.replica import Pool
 
 ATTACHED = replica_set("web-1", of=pods(10), attachment=Attachment.ATTACHED)
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)

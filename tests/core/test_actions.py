@@ -12,7 +12,7 @@ from splitter.core.actions import (
     is_raise,
     must_not_wait,
 )
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 
 def scale(was: int, replicas: int) -> Scale:

@@ -11,17 +11,18 @@ from core.placement.placed_sets import db, members, one, seen
 from core.placement.placed_sets import planned as placed
 from splitter.core.actions import HideAvailable
 from splitter.core.desired.compare import withdrawn
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, Rendered
+from splitter.core.model import Note, Observation, Rendered
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import Condition
 
 THERE = Condition("splitter.io/Available", "True", "AsExpected", "as it was", ago(500))
 OURS = source(by_karmada=True)
 
 
-def of(on_demand: tuple[PodView, ...], spot: tuple[PodView, ...], /, **fields: object) -> Observation:
+def of(on_demand: tuple[Replica, ...], spot: tuple[Replica, ...], /, **fields: object) -> Observation:
     """Return a source of 10 that Karmada manages, with these pods in its twins."""
     made = {"on_demand": twin(Pool.ON_DEMAND, on_demand), "spot": twin(Pool.SPOT, spot)}
     return replace(observation(OURS, **made), **fields)  # type: ignore[arg-type]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from builders import LONG_AGO_S, NOW, ago, pod, pods, twin
 from splitter.core.awaited import Awaited, Moment, awaited
 from splitter.core.clock import Waits
-from splitter.core.model import NodeStatus, PodView, Pool, Trouble
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 from splitter.core.split_status.starts import NOTHING_LEARNED, PoolStarts, StartTimes
 
 SIGN_S = 300.0
@@ -19,12 +19,12 @@ AT = Moment(Waits(NOW), ago(SIGN_S), 180.0, NOTHING_LEARNED)
 CRASHES = Trouble(Reason.CRASH_LOOPING, "container c ends with exit code 1")
 
 
-def ill(name: str = "ill", age_s: float = LONG_AGO_S, **fields: Any) -> PodView:  # noqa: ANN401
+def ill(name: str = "ill", age_s: float = LONG_AGO_S, **fields: Any) -> Replica:  # noqa: ANN401
     """Return a pod that has a node and crashes."""
     return pod(name, ready=False, created=ago(age_s), **{"trouble": CRASHES, **fields})
 
 
-def sort(*those: PodView, asked: int | None = None, at: Moment = AT) -> Awaited:
+def sort(*those: Replica, asked: int | None = None, at: Moment = AT) -> Awaited:
     """Sort the pods of a twin that asks for so many."""
     return awaited([twin(Pool.ON_DEMAND, those)], len(those) if asked is None else asked, at)
 

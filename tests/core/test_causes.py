@@ -17,10 +17,11 @@ from splitter.core.causes import (
     of_scheduling,
     unplaceable,
 )
-from splitter.core.model import Attachment, NodeStatus, PodView, Pool, ReplicaState, Trouble
+from splitter.core.model import Attachment
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool, Replica, ReplicaState, Trouble
 
 NOT_FOUND = "rpc error: code = NotFound desc = failed to pull and unpack image: not found"
 QUOTA = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
@@ -388,7 +389,7 @@ class TestNodes:
         assert trouble.detail.startswith("1 of 1 healthy on-demand nodes have a taint")
 
 
-def waiting(name: str = "w", trouble: Trouble | None = None, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
+def waiting(name: str = "w", trouble: Trouble | None = None, **fields: Any) -> Replica:  # noqa: ANN401 (fields of the view)
     """Return a pod that the scheduler cannot place."""
     return pod(name, NodeStatus.UNBOUND, unschedulable_since=ago(10), trouble=trouble, **fields)
 
@@ -420,7 +421,7 @@ class TestTwins:
         ],
         ids=["no-node", "going", "volume-elsewhere", "bound"],
     )
-    def test_not_hindered(self, one: PodView) -> None:
+    def test_not_hindered(self, one: Replica) -> None:
         """What a node would help, or what has one, is not hindered."""
         assert one.state is not ReplicaState.HINDERED
 

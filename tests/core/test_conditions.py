@@ -9,9 +9,10 @@ from builders import NOW, ago, observation, source, split, twin
 from splitter.core.conditions import conditions, objection_to
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import Pool
 from splitter.core.split_status import Condition
 
 BALANCED = Note(Reason.BALANCED, "all is where it should be")

@@ -9,10 +9,11 @@ from splitter.core.actions import ApplyTwin, HolderKind, Scale
 from splitter.core.floor_gate import within_floor
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, Move, Note, Observation, PodView, Pool, SourceView
+from splitter.core.model import Attachment, Move, Note, Observation, SourceView
 from splitter.core.plan import Plan, PlanInput, Rules
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool, Replica
 from splitter.core.split_status import RebalanceState
 
 SAID = Note(Reason.SCALED, "a step said so")
@@ -32,7 +33,7 @@ def scale(name: str, was: int, replicas: int) -> Scale:
 
 
 def split_in(
-    on_demand: tuple[PodView, ...], spot: tuple[PodView, ...], parked: tuple[PodView, ...] = ()
+    on_demand: tuple[Replica, ...], spot: tuple[Replica, ...], parked: tuple[Replica, ...] = ()
 ) -> Observation:
     """Return a workload whose replicas are these."""
     return observation(

@@ -30,18 +30,11 @@ from splitter.core.evictions import BudgetView
 from splitter.core.guard import guarded
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import (
-    Attachment,
-    NodeStatus,
-    Observation,
-    PodView,
-    Pool,
-    ReplicaSetView,
-    Trouble,
-)
+from splitter.core.model import Attachment, Observation, ReplicaSetView
 from splitter.core.plan import Plan, PlanInput, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 from splitter.core.split_status import PoolStarts, RebalanceState, StartTimes
 
 N = 10
@@ -58,7 +51,7 @@ def users(name: str = "mine", selector: Any = EVERY) -> BudgetView:  # noqa: ANN
 
 
 def at_rest(
-    *going: PodView,
+    *going: Replica,
     ready: int = 6,
     budgets: tuple[BudgetView, ...] = (OURS,),
     **fields: Any,  # noqa: ANN401 (fields of Observation)
@@ -76,12 +69,12 @@ def at_rest(
     )
 
 
-def doomed(name: str = "going", **fields: Any) -> PodView:  # noqa: ANN401 (fields of PodView)
+def doomed(name: str = "going", **fields: Any) -> Replica:  # noqa: ANN401 (fields of Replica)
     """Return a spot pod on a node that is about to go."""
     return pod(name, NodeStatus.DOOMED, on_spot=True, **fields)
 
 
-def announced(since_s: float, *going: PodView, starts_s: tuple[int, ...] = ()) -> Observation:
+def announced(since_s: float, *going: Replica, starts_s: tuple[int, ...] = ()) -> Observation:
     """Return it so long after the first sign, its budget raised; `starts_s`: what its starts took."""
     learned = StartTimes(until=ago(LONG_AGO_S), on_demand=PoolStarts(start_s=starts_s))
     seen = at_rest(*going, budgets=(replace(OURS, min_available=N),))
@@ -658,7 +651,7 @@ class TestElsewhere:
 class TestGivenBack:
     """The label is gone; evictions go on to wait, and nothing is left behind."""
 
-    def leaving(self, *going: PodView, **fields: Any) -> Observation:  # noqa: ANN401 (fields of SourceView)
+    def leaving(self, *going: Replica, **fields: Any) -> Observation:  # noqa: ANN401 (fields of SourceView)
         """Return the same workload without its label."""
         seen = at_rest(*going)
         assert seen.source is not None

@@ -8,7 +8,7 @@ from builders import NOW, pods, replica_set, source, twin
 from splitter.core.handover import Ownership, holds_replicas, ownership_of, waits_for_pods
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from splitter.core.labels_annotations.label import ownership_mark_value
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import Attachment, NodeStatus, Note, Observation, Pool, SourceView, TwinView
+from splitter.core.model import Attachment, Note, Observation, SourceView, TwinView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.stateful import StatefulView
 
 DB = Key(STATEFUL_SET, "shop", "db")

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from builders import NOW, ago, observation, pods, rendered, source, split, twin
-from splitter.core.model import Observation, Pool
+from splitter.core.model import Observation
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.core.split_status import PoolStarts, StartTimes
 from splitter.core.split_status.moving import NOTHING_FOLLOWED, FollowedCount
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 from builders import ago, free_source, observation, pods, replica_set, source, split, twin
 from core.one_reconcile import ATTACHED, at_rest, planned
 from splitter.core.actions import HolderKind, Scale
-from splitter.core.model import Note, Pool
+from splitter.core.model import Note
 from splitter.core.plan import held_back, rolls, unseen
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.core.split_status import RebalanceState
 
 

@@ -15,10 +15,11 @@ from splitter.core.labels_annotations import (
     ANNOTATION_SOAK,
 )
 from splitter.core.labels_annotations.policy import Level, Policy
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import PoolStarts, StartTimes
 from splitter.core.split_status.starts import KEPT, NOTHING_LEARNED
 from splitter.core.start_times import cover_s, gap_note, learned, quantile, warned_s, with_pods
@@ -32,7 +33,7 @@ def started(
     start_s: float | None = 40,
     node_s: float = 90,
     **fields: Any,  # noqa: ANN401 (fields of the view)
-) -> PodView:
+) -> Replica:
     """Return a pod that was bound `node_s` after it was made, and Ready `start_s` later; None: it starts."""
     bound = ago(bound_ago_s)
     return pod(
@@ -44,7 +45,7 @@ def started(
     )
 
 
-def after(*pods: PodView, known: StartTimes = NOTHING_LEARNED, now: datetime = NOW) -> StartTimes:
+def after(*pods: Replica, known: StartTimes = NOTHING_LEARNED, now: datetime = NOW) -> StartTimes:
     """Return what is known after these pods were seen, once it was kept in a Split and read again."""
     return StartTimes.from_json(with_pods(known, pods, now).to_json())
 
@@ -231,7 +232,7 @@ class TestTheGap:
         assert gap_note(replicas, base, starts) is None
 
 
-def seen(starts: StartTimes, annotations: dict[str, str] | None = None, *on_spot: PodView) -> Observation:
+def seen(starts: StartTimes, annotations: dict[str, str] | None = None, *on_spot: Replica) -> Observation:
     """Return what is seen of a workload whose Split keeps these starts."""
     return observation(
         source=source(10, annotations=annotations),

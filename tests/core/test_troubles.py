@@ -8,9 +8,10 @@ import pytest
 from builders import ago, observation, pod, pods, replica_set, twin, twin_of
 from splitter.core.actions import DeleteTwin
 from splitter.core.handover import Step
-from splitter.core.model import Attachment, NodeStatus, Note, Observation, PodView, Pool, Trouble
+from splitter.core.model import Attachment, Note, Observation
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 from splitter.core.troubles import troubles, with_barriers, with_troubles
 
 GRACE_S = 180.0
@@ -22,17 +23,17 @@ TAINT = Trouble(Reason.NODES_UNSUITABLE, "4 of 4 healthy spot nodes have a taint
 BALANCED = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "4 and 6, as wanted"))
 
 
-def ill(name: str, trouble: Trouble | None = None, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
+def ill(name: str, trouble: Trouble | None = None, **fields: Any) -> Replica:  # noqa: ANN401 (fields of the view)
     """Return a pod that is bound and not ready."""
     return pod(name, ready=False, trouble=trouble, **fields)
 
 
-def unbound(name: str, trouble: Trouble | None = None, age_s: float = 600, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
+def unbound(name: str, trouble: Trouble | None = None, age_s: float = 600, **fields: Any) -> Replica:  # noqa: ANN401 (fields of the view)
     """Return a pod that the scheduler has not placed for so long."""
     return pod(name, NodeStatus.UNBOUND, unschedulable_since=ago(age_s), trouble=trouble, **fields)
 
 
-def spot(*of: PodView, **fields: Any) -> Observation:  # noqa: ANN401 (fields of the view)
+def spot(*of: Replica, **fields: Any) -> Observation:  # noqa: ANN401 (fields of the view)
     """Return what is seen of a workload with 4 sound replicas on on-demand and these on spot."""
     return observation(on_demand=twin(Pool.ON_DEMAND, pods(4)), spot=twin(Pool.SPOT, of, **fields))
 
@@ -145,7 +146,7 @@ class TestWhenItIsTrouble:
             pytest.param(pod("a", trouble=IMAGE), None, id="ready"),
         ],
     )
-    def test_one_pod(self, one: PodView, reason: Reason | None) -> None:
+    def test_one_pod(self, one: Replica, reason: Reason | None) -> None:
         """The kubelet is believed at once; what may only take its time is trouble after the grace."""
         collected = [note.reason for note in troubles(spot(one, excluded=TAINT), GRACE_S)]
         assert collected == ([reason] if reason else [])

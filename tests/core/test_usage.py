@@ -1,7 +1,7 @@
 """How much a workload holds now."""
 
 from builders import observation, pod, pods, replica_set, source, twin
-from splitter.core.model import NodeStatus, Pool
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status.usage import Amount, Use
 from splitter.core.usage import held
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest, Toleration
-from splitter.estimator.headroom import ANYWHERE, Headroom, Replica, count_sets
+from splitter.estimator.headroom import ANYWHERE, Headroom, ReplicaRequest, count_sets
 
-ONE = Replica.of(PodRequest({"cpu": 1000}))
+ONE = ReplicaRequest.of(PodRequest({"cpu": 1000}))
 TAINT = Taint("spot", "true")
 
 
@@ -42,7 +42,7 @@ def test_leaves_out_what_goes(health: Health) -> None:
 def test_asks_a_spot_node_as_the_spot_twin() -> None:
     """Its taint is tolerated there, and on no other node."""
     spot, other = node("s", 4000, spot=True, tainted=True), node("o", 2000, tainted=True)
-    replica = Replica.of(PodRequest({"cpu": 1000}), (Toleration("spot", "Exists"),))
+    replica = ReplicaRequest.of(PodRequest({"cpu": 1000}), (Toleration("spot", "Exists"),))
     assert Headroom([spot, other]).count(ONE) == 0
     assert Headroom([spot, other]).count(replica) == 4
     assert replica.comparisons == ONE.comparisons + 1
@@ -52,7 +52,7 @@ def test_asks_a_spot_node_as_the_spot_twin() -> None:
 def test_asks_with_the_labels_that_the_user_asks_for() -> None:
     """On nodes of both pools."""
     with_disk = replace(node("a", 2000).node, labels={"disk": "ssd"})
-    replica = Replica.of(PodRequest({"cpu": 1000}, node_selector={"disk": "ssd"}))
+    replica = ReplicaRequest.of(PodRequest({"cpu": 1000}, node_selector={"disk": "ssd"}))
     assert Headroom([NodeHeadroom(with_disk), node("b", 8000)]).count(replica) == 2
 
 
@@ -64,13 +64,13 @@ def test_takes_what_is_placed() -> None:
     assert headroom.place(ONE, 2**31) == 1
     few = replace(node("c", 64000).node, allocatable={"cpu": 64000, "pods": 3})
     slots = Headroom([NodeHeadroom(few)])
-    assert slots.place(Replica.of(PodRequest(tolerations=(ANYWHERE,))), 2) == 2
+    assert slots.place(ReplicaRequest.of(PodRequest(tolerations=(ANYWHERE,))), 2) == 2
     assert slots.count(ONE) == 1
 
 
 def test_counts_sets_that_compete() -> None:
     """A set of one small and three large replicas: the last node has room for one of a second set."""
-    large = Replica.of(PodRequest({"cpu": 2000}))
+    large = ReplicaRequest.of(PodRequest({"cpu": 2000}))
     headroom = Headroom([node("a", 7000), node("b", 5000)])
     assert count_sets(headroom, [(ONE, 1), (large, 3)]) == 1
     assert count_sets(headroom, [(ONE, 2)]) == 6
@@ -84,7 +84,7 @@ def test_counts_sets_that_compete() -> None:
 )
 def test_a_set_that_is_counted_fits(cpus: list[int], small: int, large: int, size: int) -> None:
     """Never more sets than each component alone has room for, nor than their sum of CPU allows."""
-    other = Replica.of(PodRequest({"cpu": size}))
+    other = ReplicaRequest.of(PodRequest({"cpu": size}))
     headroom = Headroom([node(str(at), cpu) for at, cpu in enumerate(cpus)])
     sets = count_sets(headroom, [(ONE, small), (other, large)])
     assert 0 <= sets <= min(headroom.count(ONE) // small, headroom.count(other) // large)

@@ -23,11 +23,11 @@ from splitter.core.labels_annotations import OWN_ANNOTATIONS
 from splitter.core.labels_annotations.label import parse_ownership_mark
 from splitter.core.labels_annotations.policy import USER_ANNOTATIONS, Policy, parse_policy
 from splitter.core.labels_annotations.saved import parse_saved
-from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.nodes.signals import assess
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.core.template_sets import TemplateSet
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError

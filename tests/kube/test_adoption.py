@@ -8,8 +8,8 @@ from builders import observation, source, twin
 from kube.raw import deployment, pod, replica_set
 from kube.server import Asked, Script, connected, json, refusal
 from splitter.core.actions import AdoptionAction, AdoptPods, KeepRevision, LabelPod, OrphanPods, PauseTwin
-from splitter.core.model import Pool
 from splitter.core.nodes.signals import assess
+from splitter.core.replica import Pool
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError

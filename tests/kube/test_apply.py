@@ -21,8 +21,8 @@ from splitter.core.actions import (
     SetBudget,
 )
 from splitter.core.desired.compare import template_hash
-from splitter.core.model import Pool
 from splitter.core.nodes.signals import assess
+from splitter.core.replica import Pool
 from splitter.kube import parse
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache

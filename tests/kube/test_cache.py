@@ -8,9 +8,9 @@ import pytest
 
 from kube.cached import cache, pod_on
 from kube.raw import deployment, node, owner, pod, replica_set, spot_node
-from splitter.core.model import NodeStatus, PodView
 from splitter.core.names import Key
 from splitter.core.nodes.signals import assess
+from splitter.core.replica import NodeStatus, Replica
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
 
@@ -111,7 +111,7 @@ class TestNamesUsedAgain:
         assert {uid: state.uid for uid, state in result.predecessors.items()} == {"uid-later": "uid-spot-a"}
 
     @staticmethod
-    def seen(bound: str, *, spot: bool = True) -> PodView:
+    def seen(bound: str, *, spot: bool = True) -> Replica:
         """Return how a pod, bound at a time, is seen on a node that was made at 08:00; nobody saw another."""
         result = cache()
         result.nodes.upsert(spot_node("spot-a", 10) if spot else node("spot-a", 10))
@@ -154,7 +154,7 @@ class TestNodesThatRegisterAnew:
     """`kubectl delete node`, then a kubelet that is started again: the same machine, or another one."""
 
     @staticmethod
-    def seen(before: str, after: str, *, ready_at: str = "09:01:00", now_s: int = 5) -> PodView:
+    def seen(before: str, after: str, *, ready_at: str = "09:01:00", now_s: int = 5) -> Replica:
         """Return how a Ready pod is seen, so long after its node was there again, at 09:59:50."""
         result = cache()
         result.nodes.upsert(machine("od-1", 10, before))

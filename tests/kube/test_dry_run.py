@@ -9,8 +9,9 @@ from aiohttp import web
 
 from builders import observation, pod, replica_set, source
 from kube.server import Answer, Script, connected, echo, json, refusal
-from splitter.core.model import Attachment, Note, Pool, Rendered, ReplicaSetView
+from splitter.core.model import Attachment, Note, Rendered, ReplicaSetView
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.dry_run import dry_run, dry_run_roll
 from splitter.kube.rehearsal import Rehearsed

@@ -9,8 +9,9 @@ from aiohttp import web
 
 from builders import observation, pod, replica_set, source, twin, twin_of
 from kube.server import Answer, Script, connected, echo, json, refusal
-from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, TwinView
+from splitter.core.model import Attachment, Note, Observation, Rendered, TwinView
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.letting_go import rehearse_letting_go
 

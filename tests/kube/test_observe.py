@@ -12,9 +12,10 @@ from builders import NOW, free_source, split
 from kube.raw import CREATED, Raw, metadata, owner, stateful_set
 from splitter.assembly import rules_of
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
-from splitter.core.model import Attachment, Pool, RelatedObjects
+from splitter.core.model import Attachment, RelatedObjects
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.signals import assess
+from splitter.core.replica import Pool
 from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 from splitter.kube import observe, parse

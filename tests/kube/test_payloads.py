@@ -5,8 +5,8 @@ import pytest
 from builders import source
 from kube.raw import Raw, stateful_set, written
 from splitter.core.actions import AdoptPods, CreatePlaceholder, SaveReplicas
-from splitter.core.model import Pool
 from splitter.core.names import Key
+from splitter.core.replica import Pool
 from splitter.kube.payloads import (
     adopting,
     placeholder,

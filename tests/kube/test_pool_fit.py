@@ -13,10 +13,11 @@ from cpu import cpu_below
 from kube.raw import node
 from splitter.assembly import rules_of
 from splitter.core.labels_annotations import twin_name
-from splitter.core.model import NodeStatus, Observation, Pool, RelatedObjects, Rendered
+from splitter.core.model import Observation, RelatedObjects, Rendered
 from splitter.core.nodes.pools import PoolFit
 from splitter.core.nodes.signals import assess
 from splitter.core.placeable import Reach
+from splitter.core.replica import NodeStatus, Pool
 from splitter.kube.cache import Cache
 from splitter.kube.pool_fit import PoolFits
 from splitter.settings import Settings

@@ -10,10 +10,11 @@ from builders import NOW, ago, free_source
 from cpu import cpu_below
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
-from splitter.core.model import Pool, RelatedObjects, SourceView
+from splitter.core.model import RelatedObjects, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.facts import CapacityClass, NodeState
 from splitter.core.placeable import Reach
+from splitter.core.replica import Pool
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import KIND_MISSING
 from splitter.kube.related_objects import look_around

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS
 from splitter.core.labels_annotations.saved import parse_saved
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.core.split_status import SplitStatus
 from splitter.kube.orphans import bears_its_hash
 

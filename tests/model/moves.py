@@ -29,9 +29,10 @@ from model.writes import render, write
 from splitter.core.actions import Action
 from splitter.core.labels_annotations import ANNOTATION_FREEZE as FREEZE
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.core.model import Observation, Pool
+from splitter.core.model import Observation
 from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.replica import Pool
 from splitter.report.status import build
 from stories.reported import check_reported
 

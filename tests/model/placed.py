@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from builders import LONG_AGO_S, NOW, ago, pod
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Pool
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.place import Placed, place
 from splitter.core.rebalance import Tuning
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState, Restart
 
 OD, WAITING = "od", ""

@@ -14,7 +14,7 @@ from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, StatefulSet
 from model.controllers import deletion_order, new_replica_set, rescale
 from splitter.core.actions import Action, Scale
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from stories.reported import BrokenPromiseError
 
 CONTROLLER = "a controller"

@@ -9,17 +9,9 @@ from model.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split, Stat
 from splitter.core.keyed import Edit
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, kept_name
 from splitter.core.labels_annotations.saved import parse_saved
-from splitter.core.model import (
-    Attachment,
-    NodeStatus,
-    Observation,
-    PodView,
-    Pool,
-    ReplicaSetView,
-    SourceView,
-    TwinView,
-)
+from splitter.core.model import Attachment, Observation, ReplicaSetView, SourceView, TwinView
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status.view import SplitView
 from splitter.core.stateful import StatefulView
 from splitter.kube.orphans import as_counted
@@ -211,13 +203,13 @@ def _node_status(cluster: Cluster, pod: Pod) -> NodeStatus:
     return NodeStatus.DOOMED if node.doomed else NodeStatus.SOUND
 
 
-def _pod(cluster: Cluster, pod: Pod) -> PodView:
+def _pod(cluster: Cluster, pod: Pod) -> Replica:
     ever = cluster.seen_nodes.get(pod.node or "")
 
     def at(when: int | None) -> datetime | None:
         return cluster.instant(when) if when is not None else None
 
-    return PodView(
+    return Replica(
         name=pod.name,
         uid=pod.uid,
         node_status=_node_status(cluster, pod),
@@ -263,7 +255,7 @@ def _of_members(cluster: Cluster, source: StatefulSet) -> SourceView:
     )
 
 
-def _members(cluster: Cluster, owner: StatefulSet) -> tuple[PodView, ...]:
+def _members(cluster: Cluster, owner: StatefulSet) -> tuple[Replica, ...]:
     """Return the pods of a StatefulSet; one that is bound and not ready has not been since it was made."""
     views = [_pod(cluster, pod) for pod in cluster.members_of(owner)]
     return tuple(
@@ -299,8 +291,8 @@ def _itself(cluster: Cluster, source: StatefulSet) -> ReplicaSetView:
 def _with_members(cluster: Cluster, twin: StatefulSet, view: TwinView) -> TwinView:
     """Show its revisions as ReplicaSets."""
     templates = {pod.uid: pod.template for pod in cluster.members_of(twin)}
-    old: dict[str, list[PodView]] = {}
-    new: list[PodView] = []
+    old: dict[str, list[Replica]] = {}
+    new: list[Replica] = []
     for pod in _members(cluster, twin):
         held_back = (pod.ordinal or 0) - twin.first < twin.partition
         is_new = view.observed and (held_back or templates[pod.uid] == twin.template)
@@ -322,7 +314,7 @@ def _with_members(cluster: Cluster, twin: StatefulSet, view: TwinView) -> TwinVi
 
 
 def _revision(
-    cluster: Cluster, twin: StatefulSet, template: str, spec: int, pods: list[PodView]
+    cluster: Cluster, twin: StatefulSet, template: str, spec: int, pods: list[Replica]
 ) -> ReplicaSetView:
     return ReplicaSetView(
         name=template,

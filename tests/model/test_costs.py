@@ -17,7 +17,8 @@ from model.controllers import sync_deployment, sync_replica_set
 from model.sight import observe
 from splitter.core.holders.holder import serves
 from splitter.core.holders.shares import Share, break_
-from splitter.core.model import NodeStatus, PodView, Pool, ReplicaSetView, TwinView
+from splitter.core.model import ReplicaSetView, TwinView
+from splitter.core.replica import NodeStatus, Pool, Replica
 
 NODES = {"sound": NodeStatus.SOUND, "doomed": NodeStatus.DOOMED, "silent": NodeStatus.LOST}
 
@@ -214,7 +215,7 @@ def of_view(view: ReplicaSetView | TwinView) -> Share:
     return share(view, 0, 0)
 
 
-def worst(view: ReplicaSetView | TwinView, replicas: int) -> Sequence[PodView]:
+def worst(view: ReplicaSetView | TwinView, replicas: int) -> Sequence[Replica]:
     """Return what is left of the pods at so many, as badly as its controller may choose."""
     if view.first_ordinal is not None:
         last = view.first_ordinal + replicas

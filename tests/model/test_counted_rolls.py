@@ -17,7 +17,7 @@ from model.controllers import sync_deployment, sync_replica_set
 from model.sight import observe
 from splitter.core.clock import Waits
 from splitter.core.labels_annotations.policy import RolloutOrder
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.core.twins.rollout import Circumstances, Roll, next_roll
 
 

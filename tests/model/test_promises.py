@@ -10,7 +10,7 @@ import pytest
 from model.cluster import Cluster, Deployment, Pod, ReplicaSet, Split
 from model.controllers import sync_deployment
 from model.promises import CONTROLLER, Promises, destined
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from stories.reported import BrokenPromiseError
 
 TWIN = Deployment("web-on-demand", "uid-od", Pool.ON_DEMAND, "v2", 2, 0, 1, 1, observed_generation=1)

@@ -58,7 +58,8 @@ from splitter.core.labels_annotations import (
 )
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import Observation, Pool, Rendered
+from splitter.core.model import Observation, Rendered
+from splitter.core.replica import Pool
 from splitter.kube import payloads
 from splitter.kube.client import Json
 

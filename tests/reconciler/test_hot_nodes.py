@@ -7,9 +7,10 @@ import pytest
 from builders import KEY, NOW, observation, source, split, twin
 from splitter.core.handover import Step
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.core.split_status import ReliefMove, ReliefStatus, SplitStatus
 from splitter.kube.client import ApiError
 from splitter.reconciler.hot_nodes import with_move_written

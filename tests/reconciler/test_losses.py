@@ -15,10 +15,11 @@ from splitter.core.actions import (
     SetDeletionCost,
 )
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.names import Key
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.reconciler.losses import Losses, can_wait
 
 WEB = Key("Deployment", "shop", "web")

@@ -6,8 +6,8 @@ import pytest
 
 from builders import observation, pods, twin
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool
 from splitter.core.names import Key
+from splitter.core.replica import Pool
 from splitter.reconciler.others import KEPT_S, RESERVED_S, TURN_S, Others
 from splitter.reconciler.ranking import Ranking
 

@@ -7,8 +7,9 @@ import pytest
 
 from builders import observation, pods, source, twin
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Observation, Pool
+from splitter.core.model import Observation
 from splitter.core.names import Key
+from splitter.core.replica import Pool
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.ranking import Ranking
 

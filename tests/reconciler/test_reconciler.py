@@ -12,9 +12,10 @@ import pytest
 from builders import KEY, ago, observation, pod, pods, source, twin
 from splitter.assembly import renderer_of
 from splitter.core.actions import Action, Scale
-from splitter.core.model import Observation, Pool
+from splitter.core.model import Observation
 from splitter.core.names import Key
 from splitter.core.plan import Rules
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue

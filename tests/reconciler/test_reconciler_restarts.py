@@ -13,8 +13,9 @@ from builders import free_source, observation, pod, replica_set, split
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action, EvictPod
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.model import Attachment, NodeStatus, Observation
+from splitter.core.model import Attachment, Observation
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.replica import NodeStatus
 from splitter.core.split_status import SplitStatus
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import ApiError

@@ -8,10 +8,11 @@ from builders import NOW, observation, rendered, replica_set, twin_of
 from core.deployment.owners import home, labelled, running
 from splitter.core.actions import OrphanPods, SetPaused
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.reconciler.rehearsals import Rehearsals
 
 if TYPE_CHECKING:

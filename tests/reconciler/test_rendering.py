@@ -11,9 +11,10 @@ from builders import free_source, observation, pods, source, split, twin
 from splitter.assembly import node_presets_of, renderer_of
 from splitter.core.desired.manifest import Manifest, mapping_at
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool, Rendered
+from splitter.core.model import Note, Observation, Rendered
 from splitter.core.names import Key  # noqa: TC001
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.core.template_sets import TemplateSet
 from splitter.reconciler.rendering import Rendering
 from splitter.render import Renderer, TemplateError

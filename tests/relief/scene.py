@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes.fit import SpreadConstraint
 from splitter.core.relief.model import Amounts, Sample, Thresholds
+from splitter.core.replica import Pool
 from splitter.relief.decide import Relief, relieve
 from splitter.relief.loads import Cluster, Domains, NodeLoad, ReplicaLoad, SpreadLoad, WorkloadLoad
 

@@ -6,9 +6,10 @@ import pytest
 
 from builders import ago, observation, pod, pods, replica_set, twin, twin_of
 from cpu import cpu_below
-from splitter.core.model import Attachment, NodeStatus, Pool
+from splitter.core.model import Attachment
 from splitter.core.nodes.fit import MatchExpression, SpreadConstraint
 from splitter.core.relief.model import Amounts
+from splitter.core.replica import NodeStatus, Pool
 from splitter.relief.cluster import amounts_of, replica_loads, spread_loads
 from splitter.relief.loads import Qos
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from relief.scene import BEGIN, MINUTE, WHOLE, Scene, a_minute_later, piled
 from splitter.core.hot_nodes import Aim
-from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
+from splitter.core.replica import Pool
 from splitter.relief.decide import Relief, relieve
 from splitter.relief.loads import Cluster, NodeLoad, PastMove, Qos, ReplicaLoad, WorkloadLoad
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from builders import NOW
-from splitter.core.model import Pool
 from splitter.core.relief.model import Amounts
+from splitter.core.replica import Pool
 from splitter.relief.hint import HINTS_MAX, drawing
 from splitter.relief.loads import Cluster, NodeLoad, ReplicaLoad
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from splitter.core.hot_nodes import Aim
-from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.reasons import Reason
 from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds, Tuning
+from splitter.core.replica import Pool
 from splitter.relief import look as look_module
 from splitter.relief.loads import Cluster, NodeLoad, PastMove, ReplicaLoad, WorkloadLoad
 from splitter.relief.look import Candidate, Look

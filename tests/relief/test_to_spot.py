@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from relief.scene import ASKED, BEGIN, MINUTE, Scene, every_workload, looked_at
 from splitter.core.hot_nodes import Aim
-from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief.model import Amounts, Resource, Sample, Thresholds
+from splitter.core.replica import Pool
 from splitter.relief.decide import Relief, relieve
 from splitter.relief.loads import Cluster, PastMove
 

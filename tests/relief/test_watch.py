@@ -14,7 +14,7 @@ from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.handover import Step
 from splitter.core.hot_nodes import HotNodes
 from splitter.core.labels_annotations.policy import Policy, SpotAffinity
-from splitter.core.model import Attachment, Note, Observation, Pool, RelatedObjects
+from splitter.core.model import Attachment, Note, Observation, RelatedObjects
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, NodeHeadroom, PodRequest, SpreadConstraint
@@ -22,6 +22,7 @@ from splitter.core.placeable import Reach
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.reasons import Reason, State
 from splitter.core.relief.model import Amounts, Sample, Tuning
+from splitter.core.replica import Pool
 from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse

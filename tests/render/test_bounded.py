@@ -20,8 +20,9 @@ from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool, Rendered
+from splitter.core.model import Rendered
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.render import Renderer, TemplateError, TemplateSet, read_template_sets
 from splitter.render import process as process_module
 from splitter.render.bounded import BoundedRenderer
@@ -397,7 +398,7 @@ class TestChild:
             from splitter.render.limits import Limits
             from splitter.core.desired.scheduling import NodePresets
             from splitter.core.labels_annotations.policy import Policy
-            from splitter.core.model import Pool
+            from splitter.core.replica import Pool
 
             sets = {{}}
             bounded = BoundedRenderer(Renderer(sets, NodePresets((), ())), Limits(cpu_s=600, time_s=600.0))

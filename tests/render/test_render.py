@@ -20,8 +20,9 @@ from splitter.core.desired.compare import rendered_hash
 from splitter.core.desired.scheduling import NodePresets
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool, Rendered
+from splitter.core.model import Rendered
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.render import Renderer, TemplateError, TemplateSet, read_template_sets
 from splitter.render.bounded import BoundedRenderer
 

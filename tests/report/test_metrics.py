@@ -14,9 +14,10 @@ from report.shown import series, served, value
 from splitter.core.evictions import BudgetView
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.report import metrics
 from splitter.report.status import build
 

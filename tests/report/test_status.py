@@ -11,10 +11,11 @@ from splitter.bundled import bundled_path
 from splitter.core.actions import EvictPod
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import PoolStarts, RebalanceState, ReliefStatus, SplitStatus, StartTimes
 from splitter.core.split_status.moving import FollowedCount
 from splitter.core.split_status.view import SplitView
@@ -55,7 +56,7 @@ def conditions(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {condition["type"]: condition for condition in status["conditions"]}
 
 
-def on(name: str, number: int, node_status: NodeStatus, **fields: Any) -> list[PodView]:  # noqa: ANN401 (a pod's)
+def on(name: str, number: int, node_status: NodeStatus, **fields: Any) -> list[Replica]:  # noqa: ANN401 (a pod's)
     """Return so many pods on a node."""
     return [pod(f"{name}-{one}", node_status, node=name, on_spot=True, **fields) for one in range(number)]
 

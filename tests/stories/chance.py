@@ -13,7 +13,7 @@ from leaping import passing
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations import LABEL_POOL
 from splitter.core.labels_annotations.policy import Policy, parse_policy
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from stories.director import LABEL, NOTICE, PREFIX, Story
 from stories.reported import BrokenPromiseError

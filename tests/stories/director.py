@@ -13,7 +13,7 @@ from functools import partial
 from typing import ClassVar, Final, TypeVar
 
 from leaping import LeapingLoop, passing
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from stories.judge import Judge

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, LABEL_SPLIT
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from stories.director import Story
 from stories.judge import Judge
 from stories.scene import Scene

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_POOL, PREFIX
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from stories.words import Names, images
 from world import clock
 from world.cluster import POOL, Cluster

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from splitter.core import floor_gate, guard
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.core.twins import replica_moves
 from stories.chance import POLICY, Life
 from stories.reported import BrokenPromiseError

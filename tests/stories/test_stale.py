@@ -2,7 +2,7 @@
 
 import pytest
 
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from stories.director import Story
 from stories.words import images
 from world.admission import Request

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from stories.director import Story
 from stories.words import images
 from world.controllers.kubelet import Timing

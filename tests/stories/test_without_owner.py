@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from stories.director import Story
 from world.admission import Request

@@ -14,7 +14,7 @@ import yaml
 from splitter.bundled import bundled_path
 from splitter.core.desired.scheduling import NodePresets
 from splitter.core.labels_annotations.policy import Policy, parse_policy
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.render import Renderer, read_template_sets
 
 HERE = Path(__file__).parent

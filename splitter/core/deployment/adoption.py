@@ -15,9 +15,10 @@ from splitter.core.desired.compare import is_withdrawn
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.holders.holder import is_rolling
 from splitter.core.labels_annotations import kept_name
-from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, ReplicaSetView, TwinView
+from splitter.core.model import Attachment, Note, ReplicaSetView, TwinView
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import LET_GO
 from splitter.core.twins import alone, letting_go, replica_moves
 from splitter.core.twins.onboard import not_calm, parked, under_way
@@ -94,7 +95,7 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
     return None
 
 
-def pool_of(pod: PodView) -> Pool:
+def pool_of(pod: Replica) -> Pool:
     """Return the twin that a running pod belongs to: by the node it is on; without one, on-demand (H41)."""
     return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
 
@@ -216,7 +217,7 @@ def settle(this: PlanInput) -> Plan:
     return Plan(Step.SETTLE, state, note, tuple(actions), (note,), requeue_after_s=AT_ONCE_S)
 
 
-def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[do.Action]:
+def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[Replica]) -> list[do.Action]:
     """Return what makes a twin adopt these pods; nothing while a ReplicaSet of it is about to."""
     if ended := _unbound(pods):
         return ended
@@ -248,7 +249,7 @@ def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> b
     return made.same_pods and is_current and twin.rendered_hash == made.hash
 
 
-def _unbound(pods: Sequence[PodView]) -> list[do.Action]:
+def _unbound(pods: Sequence[Replica]) -> list[do.Action]:
     """Return the deletion of pods without a node: their new owner makes them for where they may run (H51)."""
     return [do.DeleteUnboundPod(pod.name, pod.uid) for pod in pods if pod.node is None]
 
@@ -337,7 +338,7 @@ def restless(this: PlanInput) -> bool:
     return not_calm(pods) is not None or any(_rolls_well(this, twin) for twin in twins)
 
 
-def _goes_first(pod: PodView, *, alone: bool) -> bool:
+def _goes_first(pod: Replica, *, alone: bool) -> bool:
     """Whether the source's ReplicaSet removes it before any that is to stay: dead, or alone with our cost."""
     dead = pod.node_status is NodeStatus.LOST and pod.ready_since is None
     return dead or (alone and pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None)

@@ -17,7 +17,8 @@ from splitter.core.handover import (
     waits_for_pods,
 )
 from splitter.core.labels_annotations import LABEL_SPLIT
-from splitter.core.model import Attachment, Observation, Pool, SourceView
+from splitter.core.model import Attachment, Observation, SourceView
+from splitter.core.replica import Pool
 from splitter.core.twins import onboard, replica_moves
 
 

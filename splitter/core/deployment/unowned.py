@@ -13,17 +13,10 @@ from datetime import datetime
 from splitter.core.actions import Action, DeletePod, HolderKind, Scale, SetPaused
 from splitter.core.handover import Step, waits_for_pods
 from splitter.core.labels_annotations import LABEL_SPLIT
-from splitter.core.model import (
-    Attachment,
-    NodeStatus,
-    Note,
-    Observation,
-    PodView,
-    Pool,
-    ReplicaSetView,
-)
+from splitter.core.model import Attachment, Note, Observation, ReplicaSetView
 from splitter.core.plan import AT_ONCE_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import HANDED_OVER, LET_GO, RebalanceState
 from splitter.core.twins.onboard import current_last, parked
 
@@ -37,7 +30,7 @@ _LATEST_S = 60.0
 LOOSE = "pods without an owner"
 
 
-def orphans_of(this: PlanInput, pool: Pool) -> list[PodView]:
+def orphans_of(this: PlanInput, pool: Pool) -> list[Replica]:
     """Return the pods without an owner that a twin is to adopt."""
     return [pod for pod in this.observed.orphans if pod.counts and pod.born is pool]
 
@@ -51,7 +44,7 @@ def _ended(this: PlanInput) -> tuple[Action, ...]:
     return tuple(DeletePod(pod.name, pod.uid) for pod in pods)
 
 
-def _loose(observed: Observation) -> list[PodView]:
+def _loose(observed: Observation) -> list[Replica]:
     pods = [pod for rs in observed.going for pod in rs.pods]
     return [pod for pod in (*pods, *observed.orphans) if pod.counts]
 
@@ -128,7 +121,7 @@ def _missing_on_spot(observed: Observation) -> int:
     return max(0, spot.spec_replicas - there)
 
 
-def _unattended(observed: Observation) -> list[PodView]:
+def _unattended(observed: Observation) -> list[Replica]:
     """Return the loose pods, and those that are being replaced already."""
     hung = [pod for rs in observed.attached_as(Attachment.PARKED) if rs.deleted for pod in rs.pods]
     return [*_loose(observed), *(pod for pod in hung if pod.counts)]
@@ -189,14 +182,14 @@ def _as_selected(observed: Observation) -> Observation:
     Its controller may adopt them at any moment, and makes no pod before it has. Counted beside it they would
     let it be lowered, and it would end them as soon as it has them.
     """
-    orphans: dict[str, list[PodView]] = {}  # by revision: many ReplicaSets may be there, and many pods
+    orphans: dict[str, list[Replica]] = {}  # by revision: many ReplicaSets may be there, and many pods
     for pod in observed.orphans:
         orphans.setdefault(pod.revision, []).append(pod)
 
     def with_pods(sets: Iterable[ReplicaSetView], pools: Collection[Pool]) -> tuple[ReplicaSetView, ...]:
         return tuple(replace(rs, pods=(*rs.pods, *selected(rs, pools))) for rs in sets)
 
-    def selected(rs: ReplicaSetView, pools: Collection[Pool]) -> list[PodView]:
+    def selected(rs: ReplicaSetView, pools: Collection[Pool]) -> list[Replica]:
         selects = rs.deleted is None and rs.spec_replicas
         if not selects:
             return []
@@ -247,7 +240,7 @@ def _by_pod(observed: Observation, planned: Plan) -> Plan:
     return replace(planned, actions=tuple(actions))
 
 
-def _first(pods: Iterable[PodView]) -> list[PodView]:
+def _first(pods: Iterable[Replica]) -> list[Replica]:
     """Return pods in the order in which a ReplicaSet would delete them: of ready ones the youngest first."""
     by_age = sorted(pods, key=lambda pod: (pod.ready_since is not None, pod.ready_since), reverse=True)
     return sorted(

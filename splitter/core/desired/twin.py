@@ -6,7 +6,7 @@ from splitter.core import labels_annotations as keys
 from splitter.core.desired.manifest import Manifest, mapping_at, mappings, without
 from splitter.core.desired.tracking import untracked, without_orders
 from splitter.core.labels_annotations.words import quoted
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 _NAME_MAX: Final = 253  # of Services too, whose names the API server does not check in a StatefulSet
 

@@ -16,9 +16,10 @@ from splitter.core.eligibility.pools import barriers, no_spot_node, seen_as_spot
 from splitter.core.labels_annotations import SPOT_ORDINALS, split_name, twin_name
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, Pool, SourceView
+from splitter.core.model import Mode, Note, Observation, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.replica import Pool
 
 __all__ = [
     "advice",

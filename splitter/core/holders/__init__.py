@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from splitter.core.holders.holder import Deployment, Holder, ReplicaSet, floor_of, may_roll
 from splitter.core.holders.statefulset import StatefulSet
-from splitter.core.model import Attachment, Observation, PodView, ReplicaSetView, SourceView, TwinView
+from splitter.core.model import Attachment, Observation, ReplicaSetView, SourceView, TwinView
+from splitter.core.replica import Replica
 
 
 def holder_of(view: ReplicaSetView | TwinView) -> Holder:
@@ -51,7 +52,7 @@ def partition(source: SourceView) -> int:
     return source.stateful.partition if source.stateful is not None else 0
 
 
-def updated_members(source: SourceView, pods: Sequence[PodView]) -> Sequence[PodView] | None:
+def updated_members(source: SourceView, pods: Sequence[Replica]) -> Sequence[Replica] | None:
     """Return those of a StatefulSet's pods that are of its newest revision, or that its partition holds back.
 
     None: it is no StatefulSet.

@@ -12,9 +12,10 @@ from operator import attrgetter, itemgetter
 from typing import Protocol
 
 from splitter.core.clock import Waits
-from splitter.core.model import PodView, ReplicaSetView, SourceView, TwinView
+from splitter.core.model import ReplicaSetView, SourceView, TwinView
+from splitter.core.replica import Replica
 
-Among = Callable[[PodView], bool]  # which pods are counted
+Among = Callable[[Replica], bool]  # which pods are counted
 is_available: Among = attrgetter("available")  # ready on a node that stays
 serves: Among = attrgetter("serves")  # clients would miss it: ready, on a doomed node or not
 
@@ -27,22 +28,22 @@ def floor_of(replicas: int, surge: int, unavailable: int) -> int:
     return max(0, replicas if surge >= 1 else replicas - unavailable)
 
 
-def counting(pods: Sequence[PodView]) -> list[PodView]:
+def counting(pods: Sequence[Replica]) -> list[Replica]:
     """Return the pods that a ReplicaSet counts as its replicas."""
     return [pod for pod in pods if pod.counts]
 
 
-def stuck(pods: Sequence[PodView]) -> int:
+def stuck(pods: Sequence[Replica]) -> int:
     """Count the replicas that the scheduler cannot place: they take no room from others."""
     return sum(pod.counts and pod.unschedulable_since is not None for pod in pods)
 
 
-def doomed_or_lost(pods: Sequence[PodView]) -> int:
+def doomed_or_lost(pods: Sequence[Replica]) -> int:
     """Count the replicas that are about to go or gone: each is replaced at once on on-demand."""
     return sum(pod.is_to_be_replaced for pod in pods)
 
 
-def available_of(pods: Sequence[PodView], admitted: int) -> int:
+def available_of(pods: Sequence[Replica], admitted: int) -> int:
     """Count the available among the pods that a status admits as such: those that are ready for longest.
 
     The status counts those on doomed nodes, and none before its `minReadySeconds`: a doomed one must not
@@ -51,7 +52,7 @@ def available_of(pods: Sequence[PodView], admitted: int) -> int:
     return sum(map(is_available, admitted_of(pods, admitted)))
 
 
-def admitted_of(pods: Sequence[PodView], admitted: int | None) -> list[PodView]:
+def admitted_of(pods: Sequence[Replica], admitted: int | None) -> list[Replica]:
     """Return the ready pods, but no more than a status admits, if one is given."""
     ready = [(pod.ready_since, pod.available, pod) for pod in pods if pod.counts and pod.ready_since]
     if admitted is not None and admitted < len(ready):
@@ -89,7 +90,7 @@ class Holder(Protocol):
         return False
 
     @property
-    def staying(self) -> Sequence[PodView]:
+    def staying(self) -> Sequence[Replica]:
         """The pods that its controller keeps at its count, as far as they exist."""
         return self.view.pods
 
@@ -186,7 +187,7 @@ def kept_of(rs: ReplicaSetView, replicas: int, among: Among, admitted: int | Non
     return max(0, min(counted, replicas - rivals, sum(map(among, ready)) - unseen))
 
 
-def _deletion_cost(pod: PodView) -> int:
+def _deletion_cost(pod: Replica) -> int:
     try:
         return int(pod.deletion_cost or 0)
     except ValueError:

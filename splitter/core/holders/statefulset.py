@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from splitter.core.clock import Waits
 from splitter.core.holders.holder import SILENT_S, Among, Holder, admits, admitted_of, is_available
-from splitter.core.model import PodView, ReplicaSetView, ReplicaState, TwinView
+from splitter.core.model import ReplicaSetView, TwinView
 from splitter.core.reasons import Reason
+from splitter.core.replica import Replica, ReplicaState
 
 # Twice the default of terminationGracePeriodSeconds, whatever the pod has: that may be an hour.
 SLOW_END_S = 60.0
@@ -41,7 +42,7 @@ class StatefulSet(Holder):
         return True
 
     @property
-    def staying(self) -> Sequence[PodView]:
+    def staying(self) -> Sequence[Replica]:
         """The pods that its controller keeps at its count, by their ordinals."""
         return staying_pods(self.view.pods, self.view.spec_replicas, self.first)
 
@@ -80,13 +81,13 @@ class StatefulSet(Holder):
         return 0, 1, "one pod at a time"
 
 
-def staying_pods(pods: Sequence[PodView], spec: int, first: int) -> Sequence[PodView]:
+def staying_pods(pods: Sequence[Replica], spec: int, first: int) -> Sequence[Replica]:
     """Return the pods that a StatefulSet keeps at this many replicas, by their ordinals."""
     last = first + spec
     return [pod for pod in pods if pod.ordinal is not None and first <= pod.ordinal < last]
 
 
-def is_cut_off(pod: PodView, waits: Waits, grace_s: float) -> bool:
+def is_cut_off(pod: Replica, waits: Waits, grace_s: float) -> bool:
     """Whether a StatefulSet's member has waited for the grace where no node can reach its volume.
 
     The volume is on a node that is gone, or in a zone without one. Under another name it would get a new one.

@@ -11,9 +11,10 @@ import hashlib
 from typing import Final
 
 from splitter.core.labels_annotations.words import quoted
-from splitter.core.model import Mode, Note, Pool
+from splitter.core.model import Mode, Note
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 
 PREFIX: Final = "splitter.io/"
 

@@ -6,10 +6,11 @@ is enough that a majority would be left.
 
 from datetime import datetime
 
-from splitter.core.model import Note, Pool
+from splitter.core.model import Note
 from splitter.core.placement.members import Hold, Member, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance.sentences import waiting
+from splitter.core.replica import Pool
 from splitter.core.split_status import RebalanceState
 
 # Whoever drains a node has begun by then.

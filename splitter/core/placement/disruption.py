@@ -15,13 +15,14 @@ from enum import Enum, auto, unique
 
 from splitter.core.clock import Waits, clock
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Note, PodView
+from splitter.core.model import Note
 from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S
 from splitter.core.placement.members import TRANSIT_S, Hold, Member, PlacementInput
 from splitter.core.placement.recreation import held_in_order, not_made_again
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.sentences import waiting
+from splitter.core.replica import Replica
 from splitter.core.split_status import RebalanceState, Restart
 
 HOUR_S = 3600.0
@@ -54,7 +55,7 @@ class End:
     """A pod that is to end, and why."""
 
     ordinal: int
-    pod: PodView
+    pod: Replica
     cause: Cause
 
     @property

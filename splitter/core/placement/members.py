@@ -10,9 +10,10 @@ from datetime import datetime
 
 from splitter.core.clock import ANOTHER_MOMENT, Waits, waits_of
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Note, PodView, Pool, ReplicaState
+from splitter.core.model import Note
 from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.rebalance import RebalanceInput
+from splitter.core.replica import NodeStatus, Pool, Replica, ReplicaState
 
 TRANSIT_S = 60.0
 """So long a member that restarts holds up the doomed: they go anyway, half a notice later."""
@@ -25,7 +26,7 @@ class Member:
     """One ordinal of the StatefulSet, and its pod if there is one now."""
 
     ordinal: int
-    pod: PodView | None = None
+    pod: Replica | None = None
     born: Pool | None = None  # what the admission policy made of the pod; None: it was there before the split
     reach: Reach = field(default_factory=Reach)
     staged: str = ""  # what a new pod would bring that its StatefulSet keeps back
@@ -131,7 +132,7 @@ class Placeholder:
     pool: Pool
     ordinal: int  # whose move it waits for
     made_of: str  # a hash of what it was made of: another template asks for other room
-    pod: PodView
+    pod: Replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class PlacementInput:
     """One for each ordinal of the range, lowest first."""
     in_force: tuple[int, ...] = ()
     """`Split.spec.onDemandOrdinals`, as read after our last write."""
-    surplus: tuple[PodView, ...] = ()
+    surplus: tuple[Replica, ...] = ()
     """Pods beyond the range, on their way out."""
     placeholder: Placeholder | None = None
     spent: Placeholder | None = None
@@ -186,7 +187,7 @@ class PlacementInput:
         return sum(member.serves for member in self.members)
 
     @property
-    def on_spot(self) -> tuple[PodView, ...]:
+    def on_spot(self) -> tuple[Replica, ...]:
         """Return the pods of members on spot nodes."""
         pods = (member.pod for member in self.members)
         return tuple(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from splitter.core.clock import clock
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Pool
+from splitter.core.model import Note
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.placement.calm import waits_for_others, waits_long
 from splitter.core.placement.disruption import Cause, barred, is_member_spent
@@ -30,6 +30,7 @@ from splitter.core.placement.outcome import rest, room_rest
 from splitter.core.placement.recreation import not_made_again
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance import Tuning, rests_until
+from splitter.core.replica import Pool
 from splitter.core.split_status import RebalanceState
 
 # A move that is further away, or has waited longer for somebody, holds no room: a node may be kept for it. On

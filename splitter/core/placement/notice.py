@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Pool
+from splitter.core.model import Note
 from splitter.core.placement.disruption import Cause, barred, is_member_spent
 from splitter.core.placement.members import Hold, Member, Move, PlacementInput, evicted
 from splitter.core.placement.ordinals import Ordinals
@@ -16,6 +16,7 @@ from splitter.core.placement.recreation import not_made_again
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.sentences import waiting
+from splitter.core.replica import Pool
 from splitter.core.split_status import RebalanceState
 
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Pool
+from splitter.core.model import Note
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.members import Member, PlacementInput, spoken
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.replica import Pool
 from splitter.core.split_status import RebalanceState
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from splitter.core.clock import clock
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Note, Pool
+from splitter.core.model import Note
 from splitter.core.placement.members import PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState
 from splitter.core.split_status.backoff import Backoff
 

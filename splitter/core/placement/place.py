@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Note, PodView, Pool
+from splitter.core.model import Note
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import Cause, End, cause_of, permitted, within_the_hour
 from splitter.core.placement.members import (
@@ -28,6 +28,7 @@ from splitter.core.placement.outcome import judged, with_spent
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning, losses
 from splitter.core.rebalance.sentences import waiting
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import RebalanceState
 
 _AT_ONCE_S = 1.0
@@ -42,9 +43,9 @@ class Placed:
     verdict: Note
     state: RebalanceState
     evict: Eviction | None = None
-    vanished: tuple[PodView, ...] = ()
+    vanished: tuple[Replica, ...] = ()
     """Pods whose Node objects are gone: nothing of them runs, and only their deletion makes them anew."""
-    unbound: tuple[PodView, ...] = ()
+    unbound: tuple[Replica, ...] = ()
     """Pods that have never run, and wait for a pool that they are no longer meant for."""
     reservation: Reservation | None = None
     notes: tuple[Note, ...] = ()
@@ -189,7 +190,7 @@ def _vanished(observed: PlacementInput) -> Iterator[End]:
             yield End(ordinal, pod, Cause.VANISHED)
 
 
-def _removal(observed: PlacementInput, vanished: tuple[PodView, ...]) -> Note:
+def _removal(observed: PlacementInput, vanished: tuple[Replica, ...]) -> Note:
     """Say which pods are removed, and why nothing else would."""
     names = ", ".join(pod.name for pod in vanished)
     nodes = ", ".join(dict.fromkeys(str(pod.node) for pod in vanished))

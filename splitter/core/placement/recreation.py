@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from splitter.core.clock import clock, soonest_s
-from splitter.core.model import NodeStatus, Note, PodView, Pool
+from splitter.core.model import Note
 from splitter.core.nodes.signals import NOTICE_STALE_S
 from splitter.core.placement.members import Hold, Member, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import RebalanceState
 
 _SLACK_S = 10.0
@@ -28,7 +29,7 @@ class _Obstacle:
 
 
 def not_made_again(
-    observed: PlacementInput, ordinal: int, pod: PodView, state: RebalanceState, tuning: Tuning
+    observed: PlacementInput, ordinal: int, pod: Replica, state: RebalanceState, tuning: Tuning
 ) -> Hold | None:
     """Return why an eviction would not bring the member back; None: it would, or its node ends in a moment.
 
@@ -51,7 +52,7 @@ def not_made_again(
     return _held(observed, pod, obstacle, last_call_s, warning=in_hurry)
 
 
-def held_in_order(observed: PlacementInput, ordinal: int, pod: PodView) -> Hold | None:
+def held_in_order(observed: PlacementInput, ordinal: int, pod: Replica) -> Hold | None:
     """Return why a pod that has never run is not deleted: the controller would not make the next one."""
     obstacle = _behind(observed, ordinal)
     return _held(observed, pod, obstacle, None) if obstacle is not None else None
@@ -59,7 +60,7 @@ def held_in_order(observed: PlacementInput, ordinal: int, pod: PodView) -> Hold 
 
 def _held(
     observed: PlacementInput,
-    pod: PodView,
+    pod: Replica,
     obstacle: _Obstacle,
     last_call_s: float | None,
     *,
@@ -74,7 +75,7 @@ def _held(
     return Hold(note, soonest_s(obstacle.wait_s, last_call_s))
 
 
-def _last_call_s(observed: PlacementInput, pod: PodView, state: RebalanceState) -> float | None:
+def _last_call_s(observed: PlacementInput, pod: Replica, state: RebalanceState) -> float | None:
     """Return the seconds until the pod has to begin to end, before its node does; None: no time is known.
 
     If the node names no time, it is what the provider gives after the last notice that was seen. A node that
@@ -159,7 +160,7 @@ def _of_an_untried_template(observed: PlacementInput, ordinal: int) -> _Obstacle
 
 
 def _no_node_was_found(
-    observed: PlacementInput, pod: PodView, state: RebalanceState, tuning: Tuning
+    observed: PlacementInput, pod: Replica, state: RebalanceState, tuning: Tuning
 ) -> _Obstacle | None:
     """Find that the last member that was moved to on-demand came to no node there, a while ago."""
     if not pod.going:

@@ -11,7 +11,7 @@ from splitter.core.eligibility import why_unplaceable
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations import ANNOTATION_RELIEF
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, PodView, Pool, SourceView
+from splitter.core.model import Note, Observation, SourceView
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import HOUR_S, Cause, End, permitted
 from splitter.core.placement.members import Eviction, PlacementInput
@@ -19,6 +19,7 @@ from splitter.core.placement.place import Placed
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance import Tuning
 from splitter.core.relief.thresholds import may_restart
+from splitter.core.replica import Pool, Replica
 from splitter.core.split_status import RebalanceState, ReliefMove
 
 # After a move that ended where it was not to.
@@ -54,7 +55,7 @@ def why_none_leaves(observed: Observation, source: SourceView, state: RebalanceS
     return next((why for holds, why in reasons if holds), "")
 
 
-def leaves_from(observed: Observation, source: SourceView, pod: PodView) -> Pool | None:
+def leaves_from(observed: Observation, source: SourceView, pod: Replica) -> Pool | None:
     """Return the pool that a member stands in and would be made again in; None: it is no candidate.
 
     Nor is one whose volumes do not say on which nodes they can be attached: it might only come back.
@@ -133,7 +134,7 @@ def _is_calm(observed: PlacementInput, placed: Placed) -> bool:
     )
 
 
-def begun(observed: Observation, pod: PodView, pool: Pool, replicas: int) -> ReliefMove | None:
+def begun(observed: Observation, pod: Replica, pool: Pool, replicas: int) -> ReliefMove | None:
     """Return what to remember of such a restart: over at once, and where it came to is told by `landed`."""
     if pod.node is None or pod.node_uid is None:
         return None

@@ -13,7 +13,7 @@ from splitter.core.desired.compare import canonical_json, template_hash
 from splitter.core.desired.manifest import Manifest, mapping_at, mappings
 from splitter.core.desired.placeholder import idle_pod
 from splitter.core.desired.scheduling import ReservationRules, add_tolerations, require_node_affinity
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 # What of a pod decides on which nodes it may be, beside its resources and volumes.
 _WHERE: Final = (

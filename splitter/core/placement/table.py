@@ -19,7 +19,7 @@ from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import source_label_state
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, PodView, Pool, SourceView
+from splitter.core.model import Mode, Note, Observation, SourceView
 from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
 from splitter.core.placement import relief
@@ -28,6 +28,7 @@ from splitter.core.placement.place import Placed, place
 from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool, Replica
 from splitter.core.split_status import ReliefStatus
 from splitter.core.twins.onboard import has_own_split
 from splitter.core.twins.relief_status import remembering
@@ -233,7 +234,7 @@ def _is_published(observed: Observation) -> bool:
     return observed.published_nodes and observed.published == runs(split.ordinals)
 
 
-def _staged(source: SourceView, pod: PodView | None) -> str:
+def _staged(source: SourceView, pod: Replica | None) -> str:
     """Say what a restart would bring to a pod that its owner keeps back: with OnDelete, a new template."""
     stateful = source.stateful
     if stateful is None or pod is None or not stateful.on_delete or pod.revision == stateful.revision:
@@ -244,7 +245,7 @@ def _staged(source: SourceView, pod: PodView | None) -> str:
     )
 
 
-def _untried(source: SourceView, ordinal: int, pods: Mapping[int | None, PodView]) -> str:
+def _untried(source: SourceView, ordinal: int, pods: Mapping[int | None, Replica]) -> str:
     """Return the revision that a new pod would be of, where it is another one and no ready pod has it."""
     stateful, pod = source.stateful, pods.get(ordinal)
     if stateful is None or pod is None or pod.revision in {"", stateful.revision}:
@@ -277,11 +278,11 @@ def _update_takes(source: SourceView, members: Iterable[Member]) -> int:
     return max(0, stateful.update_at_once - waits)
 
 
-def _age(pod: PodView) -> datetime:
+def _age(pod: Replica) -> datetime:
     return pod.created or datetime.min.replace(tzinfo=UTC)
 
 
-def _born(pod: PodView | None) -> Pool | None:
+def _born(pod: Replica | None) -> Pool | None:
     return pod.born if pod is not None else None
 
 
@@ -303,7 +304,7 @@ def _spent(observed: Observation) -> Placeholder | None:
     return None
 
 
-def _held_by(pod: PodView) -> Placeholder | None:
+def _held_by(pod: Replica) -> Placeholder | None:
     pool, _, rest = pod.held_for.partition("/")
     number, _, made_of = rest.partition("/")
     ordinal = ordinal_of(number)

@@ -25,7 +25,7 @@ from splitter.core.labels_annotations.policy import (
 )
 from splitter.core.limits import too_large
 from splitter.core.lingering import lingering
-from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
+from splitter.core.model import Note, Observation, Rendered, SourceView
 from splitter.core.placement import table as placement_table
 from splitter.core.plan import (
     Plan,
@@ -36,6 +36,7 @@ from splitter.core.plan import (
 )
 from splitter.core.planner.gates import GATES, SETTLED, Look
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.core.start_times import learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table

@@ -21,7 +21,7 @@ from splitter.core.guard import guarded
 from splitter.core.handover import Step, waits_for_pods
 from splitter.core.holders import is_held
 from splitter.core.lingering import Lingering
-from splitter.core.model import Attachment, Note, Pool, seconds_between
+from splitter.core.model import Attachment, Note, seconds_between
 from splitter.core.plan import (
     Plan,
     PlanInput,
@@ -33,6 +33,7 @@ from splitter.core.plan import (
     undone,
 )
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import Pool
 from splitter.core.start_times import gap_note
 from splitter.core.troubles import with_barriers, with_troubles
 from splitter.core.twins import edited_twins, relief, relief_status

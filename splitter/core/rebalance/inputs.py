@@ -10,16 +10,9 @@ from splitter.core.causes import hindered, over_quota, unplaceable, without_a_no
 from splitter.core.holders import holder_of
 from splitter.core.holders.holder import SILENT_S, available_of, counting, is_rolling, stuck
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import (
-    NodeStatus,
-    Observation,
-    PodView,
-    ReplicaState,
-    SourceView,
-    TwinView,
-    seconds_between,
-)
+from splitter.core.model import Observation, SourceView, TwinView, seconds_between
 from splitter.core.rebalance import RebalanceInput
+from splitter.core.replica import NodeStatus, Replica, ReplicaState
 
 _SILENT_MAX_S = 86_400.0
 
@@ -104,13 +97,13 @@ def _surging(twin: TwinView) -> int:
     return max(0, twin.max_surge - stuck(twin.pods)) if is_rolling(twin) and twin.spec_replicas else 0
 
 
-def _ready(twin: TwinView, pods: list[PodView]) -> int:
+def _ready(twin: TwinView, pods: list[Replica]) -> int:
     """Count the available replicas, as many as status and each ReplicaSet admit."""
     kept = sum(min(sum(pod.available for pod in rs.pods), rs.spec_replicas) for rs in twin.replica_sets)
     return max(0, min(available_of(pods, twin.available_replicas), kept))
 
 
-def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:
+def _ready_since(observed: Observation, spot: TwinView, pods: list[Replica]) -> tuple[datetime, ...]:
     """Return since when each ready replica stands; no more than the twin's status and ReplicaSets admit."""
     instants = sorted(
         observed.now if pod.hinted else pod.ready_since
@@ -120,13 +113,13 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
     return tuple(instants[: _ready(spot, pods)])
 
 
-def _is_late(pod: PodView, doomed_since: datetime | None) -> bool:
+def _is_late(pod: Replica, doomed_since: datetime | None) -> bool:
     """Whether it was made when replicas were doomed already; in the same second is taken for later."""
     made = pod.created
     return doomed_since is not None and made is not None and made >= doomed_since.replace(microsecond=0)
 
 
-def _is_silent(pod: PodView, observed: Observation) -> bool:
+def _is_silent(pod: Replica, observed: Observation) -> bool:
     """Whether its node has said nothing for so long that it makes room for others.
 
     Who was not ready before that is dead no longer than its node is lost. Who tolerates everything may be
@@ -141,7 +134,7 @@ def _is_silent(pod: PodView, observed: Observation) -> bool:
     return observed.waits.past(max(lost, since), waits_s)
 
 
-def _losing(spot: TwinView) -> list[PodView]:
+def _losing(spot: TwinView) -> list[Replica]:
     """Return the pods under which a spot node goes or is gone (R21), terminating ones included.
 
     A pod that we deleted from a vanished node is terminating at once; its loss must be charged all the same.

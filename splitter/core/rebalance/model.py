@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from splitter.core.clock import ANOTHER_MOMENT, Waits, waits_of
-from splitter.core.model import Trouble
+from splitter.core.replica import Trouble
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

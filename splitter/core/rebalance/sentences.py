@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from datetime import UTC
 
 from splitter.core.clock import clock
-from splitter.core.model import Move, Note, Pool
+from splitter.core.model import Move, Note
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance.cause import Cause, of_on_demand, of_spot, shortage
 from splitter.core.rebalance.model import RELEASE_S
 from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
+from splitter.core.replica import Pool
 
 _ALARMING = frozenset(
     {

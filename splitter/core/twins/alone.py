@@ -2,9 +2,10 @@
 
 from splitter.core.actions import Scale
 from splitter.core.division import base_replicas
-from splitter.core.model import Attachment, Note, Pool
+from splitter.core.model import Attachment, Note
 from splitter.core.plan import PlanInput
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.replica import Pool
 from splitter.core.twins import replica_moves
 
 _GOES_WITHIN_S = 5.0

@@ -11,9 +11,10 @@ from datetime import datetime
 from splitter.core.actions import ApplyTwin
 from splitter.core.clock import Waits
 from splitter.core.drift import differing, missing, overwritten
-from splitter.core.model import Note, Observation, Pool, Rendered, TwinView, seconds_between
+from splitter.core.model import Note, Observation, Rendered, TwinView, seconds_between
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.core.twins import write_conflicts
 
 FOLLOWS_S = 5.0

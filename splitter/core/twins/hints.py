@@ -17,11 +17,12 @@ from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.desired.twin import pod_labels
 from splitter.core.hot_nodes import LeavingReplica
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
-from splitter.core.model import Note, Observation, PodView, Pool, seconds_between
+from splitter.core.model import Note, Observation, seconds_between
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import VerdictCause
 from splitter.core.relief.model import HINT, SKEW_S
 from splitter.core.relief.thresholds import thresholds_of
+from splitter.core.replica import Pool, Replica
 from splitter.core.split_status import ReliefMove
 from splitter.core.twins.relief_status import created_since
 
@@ -36,7 +37,7 @@ _AT_ONCE = 16
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-def hints_of(observed: Observation) -> list[PodView]:
+def hints_of(observed: Observation) -> list[Replica]:
     """Return the placeholders of relief, whether they are of use or not."""
     return [pod for pod in observed.placeholders if pod.held_for.startswith(HELD_FOR_RELIEF)]
 
@@ -91,7 +92,7 @@ def are_waited_for(observed: Observation) -> bool:
     )
 
 
-def _is_younger(pod: PodView, observed: Observation, than_s: float) -> bool:
+def _is_younger(pod: Replica, observed: Observation, than_s: float) -> bool:
     made = pod.created
     if made is None or seconds_between(made, observed.now) < -SKEW_S:
         return False

@@ -13,10 +13,11 @@ from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Ownership, Step, ownership_of, waits_for_pods
 from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
 from splitter.core.labels_annotations.label import ownership_mark_value, source_label_state
-from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView
+from splitter.core.model import Attachment, Note, ReplicaSetView, SourceView
 from splitter.core.names import Key
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import Replica
 from splitter.core.split_status.view import SplitView
 from splitter.core.twins import letting_go, replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
@@ -233,7 +234,7 @@ def cut_off(this: PlanInput) -> Plan:
     return Plan(Step.CUT_OFF, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
-def not_calm(pods: Iterable[PodView]) -> Note | None:
+def not_calm(pods: Iterable[Replica]) -> Note | None:
     """Say which node is about to go, or is gone, under one of the pods that are to change their owner (H49).
 
     While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node

@@ -10,16 +10,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from splitter.core.hot_nodes import Aim, LeavingReplica
-from splitter.core.model import PodView, Pool, TwinView, seconds_between
+from splitter.core.model import TwinView, seconds_between
 from splitter.core.plan import PlanInput
 from splitter.core.relief.model import SKEW_S, VAIN_S
+from splitter.core.replica import Pool, Replica
 from splitter.core.twins import move_limit
 from splitter.core.twins.write_order import is_low
 
 _WHERE = {Pool.ON_DEMAND: "it stands on a spot node", Pool.SPOT: "it stands on an on-demand node"}
 
 
-def in_other_pool(this: PlanInput) -> Iterator[tuple[TwinView, list[PodView], str]]:
+def in_other_pool(this: PlanInput) -> Iterator[tuple[TwinView, list[Replica], str]]:
     """Yield the ready pods that stand where their twin starts none, with what they wait for, if they do.
 
     Those of on-demand first: who was to be safe is not. Of one twin whoever bears a deletion cost
@@ -29,7 +30,7 @@ def in_other_pool(this: PlanInput) -> Iterator[tuple[TwinView, list[PodView], st
     for twin in this.observed.twins:
         if not twin.strays:
             continue
-        strays, tried = defaultdict[str, list[PodView]](list), _tried(this, twin)
+        strays, tried = defaultdict[str, list[Replica]](list), _tried(this, twin)
         for pod in twin.pods:
             if pod.uid in twin.strays and pod.available:
                 strays[turn or _waits(this, twin, pod.uid, tried)].append(pod)
@@ -37,7 +38,7 @@ def in_other_pool(this: PlanInput) -> Iterator[tuple[TwinView, list[PodView], st
             yield twin, sorted(pods, key=lambda pod: not is_low(pod.deletion_cost)), waits
 
 
-def leaving(twin: TwinView, pod: PodView) -> LeavingReplica:
+def leaving(twin: TwinView, pod: Replica) -> LeavingReplica:
     """Return a pod of these as one that is to leave."""
     why = f"{_WHERE[twin.pool]}, where {twin.name} starts none"
     return LeavingReplica(pod.uid, why, aim=Aim.POOL, stand=pod.uid)

@@ -15,13 +15,14 @@ from splitter.core.handover import Step as HandoverStep
 from splitter.core.holders import holder_of
 from splitter.core.holders.holder import available_of, is_rolling
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
-from splitter.core.model import Move, NodeStatus, Note, Observation, PodView, Pool, TwinView, seconds_between
+from splitter.core.model import Move, Note, Observation, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision
 from splitter.core.relief.model import SKEW_S
 from splitter.core.relief.move import Moving, Newcomer, Step, StepTaken, next_step
 from splitter.core.relief.thresholds import thresholds_of
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.twins import hints, replica_moves
 from splitter.core.twins.other_pool import in_other_pool, leaving
@@ -115,7 +116,7 @@ def _wanted(this: PlanInput) -> LeavingReplica | None:
 
 
 def _hinted(
-    this: PlanInput, planned: Plan, wanted: LeavingReplica, twin: TwinView, pod: PodView
+    this: PlanInput, planned: Plan, wanted: LeavingReplica, twin: TwinView, pod: Replica
 ) -> Plan | None:
     """Return the plan with the hint that comes before a raise; None: it is given, or there is none."""
     missing = hints.asked(this, twin.pool, wanted)
@@ -253,7 +254,7 @@ def _moving(this: PlanInput, move: ReliefMove, twin: TwinView, busy: str) -> Mov
     )
 
 
-def _misplaced(move: ReliefMove, new: PodView, twin: TwinView, hot: HotNodes) -> str:
+def _misplaced(move: ReliefMove, new: Replica, twin: TwinView, hot: HotNodes) -> str:
     """Return why the new replica may not stay where it stands; empty where it may, or has no node yet."""
     if new.node is None:
         return ""
@@ -340,7 +341,7 @@ def _ended(
     why: str,
     *,
     taken_back: bool,
-    to: PodView | None = None,
+    to: Replica | None = None,
     vain: bool = False,
 ) -> ReliefStatus:
     now = this.observed.now

@@ -11,12 +11,13 @@ from splitter.core.handover import Step
 from splitter.core.hot_nodes import Aim, LeavingReplica
 from splitter.core.labels_annotations import ANNOTATION_RELIEF
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, PodView, Pool, TwinView
+from splitter.core.model import Note, Observation, TwinView
 from splitter.core.placeable import FEWEST
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.relief.model import VAIN_S
 from splitter.core.relief.thresholds import may_restart, thresholds_of
+from splitter.core.replica import Pool, Replica
 from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.split_status.relief import HOT_NODES_MAX, MOVES_MAX
 from splitter.core.twins.other_pool import in_other_pool, leaving
@@ -27,7 +28,7 @@ _ELSE = "Where that does not change, delete them when it suits you: new ones sta
 _NAMED = 2
 
 
-def created_since(move: ReliefMove, pods: Iterable[PodView]) -> list[PodView]:
+def created_since(move: ReliefMove, pods: Iterable[Replica]) -> list[Replica]:
     """Return the pods of a twin that were created after a move was begun: the new replica, if it is alone."""
     return [
         pod
@@ -79,7 +80,7 @@ def why_not_begun(this: PlanInput, wanted: LeavingReplica) -> str:
     return ""
 
 
-def replica_of(observed: Observation, wanted: LeavingReplica) -> tuple[TwinView, PodView] | tuple[None, None]:
+def replica_of(observed: Observation, wanted: LeavingReplica) -> tuple[TwinView, Replica] | tuple[None, None]:
     """Return the replica that is to leave, with its twin, if it is still there."""
     pairs = ((twin, pod) for twin in observed.twins for pod in twin.pods if pod.uid == wanted.pod_uid)
     return next(pairs, (None, None))
@@ -117,7 +118,7 @@ def is_refused(observed: Observation) -> bool:
     return any(rs.refused for twin in observed.twins for rs in twin.replica_sets)
 
 
-def has_rival(pods: Sequence[PodView], leaving: PodView) -> bool:
+def has_rival(pods: Sequence[Replica], leaving: Replica) -> bool:
     """Whether another pod bears a deletion cost that is as low as ours: a ReplicaSet might take that one."""
     return any(is_low(one.deletion_cost) for one in pods if one.counts and one.uid != leaving.uid)
 

@@ -17,14 +17,8 @@ from splitter.core.holders import holder_of, holders_of, loses_volumes
 from splitter.core.holders.holder import doomed_or_lost, floor_of, kept_by_source
 from splitter.core.holders.shares import Share, break_, make, share_of, surge_headroom
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import (
-    Attachment,
-    Observation,
-    PodView,
-    ReplicaSetView,
-    SourceView,
-    TwinView,
-)
+from splitter.core.model import Attachment, Observation, ReplicaSetView, SourceView, TwinView
+from splitter.core.replica import Replica
 
 # BREAK takes parked ReplicaSets first, oldest first, then spot, then on-demand.
 _RANK_SPOT, _RANK_ON_DEMAND = 1_000, 1_001
@@ -177,7 +171,7 @@ def placeless(observed: Observation, grace_s: float) -> int:
     return without_a_node(pods, observed.waits, grace_s) + sum(map(over_quota, observed.twins))
 
 
-def _pods(observed: Observation) -> tuple[PodView, ...]:
+def _pods(observed: Observation) -> tuple[Replica, ...]:
     """Return the pods that the holders keep."""
     return tuple(pod for one in holders_of(observed) for pod in one.staying)
 

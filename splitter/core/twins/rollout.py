@@ -15,16 +15,9 @@ from splitter.core.division import base_replicas
 from splitter.core.holders import holder_of, partition
 from splitter.core.holders.holder import SILENT_S, floor_of, is_rolling, stuck
 from splitter.core.labels_annotations.policy import Policy, RolloutOrder
-from splitter.core.model import (
-    Note,
-    Pool,
-    Rendered,
-    ReplicaSetView,
-    ReplicaState,
-    SourceView,
-    TwinView,
-)
+from splitter.core.model import Note, Rendered, ReplicaSetView, SourceView, TwinView
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.replica import Pool, ReplicaState
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from splitter.core.division import base_replicas
 from splitter.core.handover import Step
 from splitter.core.holders import floor_in_roll, holder_of
 from splitter.core.labels_annotations import kept_name, twin_name
-from splitter.core.model import Attachment, Note, Pool, Rendered, ReplicaState, TwinView
+from splitter.core.model import Attachment, Note, Rendered, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Cause, Decision, decide, losses
 from splitter.core.rebalance.inputs import rebalance_input
+from splitter.core.replica import Pool, ReplicaState
 from splitter.core.split_status import HANDED_OVER, RebalanceState, ReliefStatus
 from splitter.core.twins import alone, move_limit, relief, replica_moves
 from splitter.core.twins.rollout import Circumstances, last_available, next_roll, partition_of

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
 from splitter.core.clock import Waits
-from splitter.core.model import Attachment, NodeStatus, PodView, ReplicaSetView, seconds_between
+from splitter.core.model import Attachment, ReplicaSetView, seconds_between
 from splitter.core.plan import PlanInput
+from splitter.core.replica import NodeStatus, Replica
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
 OUR_COST = "-1000"
@@ -37,7 +38,7 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
     the raises go out alone: what can wait for the next reconcile must not keep a worker from the next
     workload's raise. `keeps` is the UID of a pod that bears our cost although its node is sound.
     """
-    holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
+    holders: dict[str, tuple[Replica, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
     holders |= {rs.name: rs.pods for rs in this.observed.attached_as(Attachment.PARKED)}
     costs: list[Action] = []
     uncosted: set[str] = set()
@@ -70,14 +71,14 @@ def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[
     return (*raises, *costs, *lowerings, *vanished)
 
 
-def _goes_by_unseen(scale: Scale, pods: Sequence[PodView], this: PlanInput) -> bool:
+def _goes_by_unseen(scale: Scale, pods: Sequence[Replica], this: PlanInput) -> bool:
     """Whether which ready pods go is decided by a cost that their controller may not have seen."""
     ready = sum(pod.ready for pod in pods)
     chosen = 0 < scale.replicas < ready and scale.replicas < scale.was
     return chosen and any(_is_unseen(pod, this.observed.waits) for pod in pods)
 
 
-def _is_unseen(pod: PodView, waits: Waits) -> bool:
+def _is_unseen(pod: Replica, waits: Waits) -> bool:
     """Whether a controller may not have seen its cost; it has, if the clocks are too far apart to tell."""
     if pod.cost_at is None or not pod.counts or seconds_between(waits.now, pod.cost_at) >= COST_SEEN_S:
         return False
@@ -90,7 +91,7 @@ def _marking(this: PlanInput) -> bool:
     return this.observed.waits.left_s(state.last_loss, this.rules.tuning.settle_s) > 0
 
 
-def _is_about_to_be_marked(pod: PodView) -> bool:
+def _is_about_to_be_marked(pod: Replica) -> bool:
     """Whether it is a ready pod of a silent node, which Kubernetes marks not ready once it knows.
 
     A write of ours right before makes that one fail, and it is tried again 5 s later: for as long requests go
@@ -99,7 +100,7 @@ def _is_about_to_be_marked(pod: PodView) -> bool:
     return pod.node_status is NodeStatus.LOST and pod.ready_since is not None
 
 
-def _may_still_run(pod: PodView, this: PlanInput) -> bool:
+def _may_still_run(pod: Replica, this: PlanInput) -> bool:
     """Whether a member stays for now whose Node went while Ready: a kubelet may run it on.
 
     Its successor of the same name would be made beside it. As in placement (docs/adr/0034).
@@ -107,7 +108,7 @@ def _may_still_run(pod: PodView, this: PlanInput) -> bool:
     return this.observed.waits.left_s(pod.vanished_since, this.rules.tuning.vanished_node_wait_s) > 0
 
 
-def cost_of(pod: PodView, *, counts: bool = True) -> SetDeletionCost | None:
+def cost_of(pod: Replica, *, counts: bool = True) -> SetDeletionCost | None:
     """Return what gives a pod the deletion cost that it needs now (H7); None: it has that.
 
     None `counts` for a StatefulSet, whose pods only get their own back.

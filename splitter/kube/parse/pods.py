@@ -11,9 +11,9 @@ import orjson
 from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
 from splitter.core.desired.scheduling import MAX_REQUIREMENTS
 from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_PLACEHOLDER, LABEL_POOL, LABEL_SOURCE
-from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, SpreadConstraint, Toleration
+from splitter.core.replica import Pool, Trouble
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.packed import Labels
 from splitter.kube.parse.fields import (

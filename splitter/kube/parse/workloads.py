@@ -9,8 +9,9 @@ import orjson
 from splitter.core import labels_annotations as keys
 from splitter.core.causes import of_refusal
 from splitter.core.desired.compare import pod_hash, template_hash
-from splitter.core.model import Pool, ReplicaSetView, SourceView, TwinView
+from splitter.core.model import ReplicaSetView, SourceView, TwinView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
+from splitter.core.replica import Pool
 from splitter.core.split_status import Condition
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.packed import Labels

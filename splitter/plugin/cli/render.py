@@ -21,8 +21,9 @@ from splitter.core.labels_annotations import twin_name
 from splitter.core.labels_annotations.label import LabelState, source_label_state
 from splitter.core.labels_annotations.policy import Policy, defaults_for
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Pool, Rendered
+from splitter.core.model import Mode, Rendered
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
+from splitter.core.replica import Pool
 from splitter.core.template_sets import TemplateSet
 from splitter.exits import Exit, faults_as_sentences
 from splitter.plugin.cli.annotations import PolicyFault, policy_of, read_annotations

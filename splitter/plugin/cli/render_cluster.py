@@ -17,8 +17,9 @@ from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_TEMPLATE
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, Pool, Rendered
+from splitter.core.model import Mode, Note, Observation, Rendered
 from splitter.core.planner import policy_in_force
+from splitter.core.replica import Pool
 from splitter.kube.client import Client, Json
 from splitter.plugin.cli.cluster import Cluster
 from splitter.plugin.cli.dialect import written

@@ -16,11 +16,12 @@ from splitter.core.eligibility import advice, barriers, placement_advice, refusa
 from splitter.core.evictions import BudgetView
 from splitter.core.labels_annotations.policy import Policy, defaults_for, parse_policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, NodeStatus, Note, Observation, PodView, SourceView
+from splitter.core.model import Mode, Note, Observation, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
 from splitter.core.plan import Rules
 from splitter.core.planner import policy_in_force
+from splitter.core.replica import NodeStatus, Replica
 from splitter.core.start_times import cover_s, gap_base, learned
 
 _DIVISION = (
@@ -248,19 +249,19 @@ def _base(count: int, why: str) -> _Choice:
     return _Choice({keys.ANNOTATION_ON_DEMAND_BASE: str(count)}, why)
 
 
-def _is_placed(pod: PodView) -> bool:
+def _is_placed(pod: Replica) -> bool:
     """Whether it is known on what kind of node a pod stands."""
     return pod.node_status not in {NodeStatus.UNBOUND, NodeStatus.UNSEEN}
 
 
-def _divided(pods: Sequence[PodView], source: SourceView, base: int) -> tuple[int, int]:
+def _divided(pods: Sequence[Replica], source: SourceView, base: int) -> tuple[int, int]:
     """Count the pods that change pool when any of them may."""
     on_spot = sum(pod.on_spot for pod in pods)
     wanted = source.replicas - base
     return min(len(pods) - on_spot, max(0, wanted - on_spot)), max(0, on_spot - wanted)
 
 
-def _placed(pods: Sequence[PodView], source: SourceView, base: int) -> tuple[int, int]:
+def _placed(pods: Sequence[Replica], source: SourceView, base: int) -> tuple[int, int]:
     """Count the members that change pool: the lowest ordinals are wanted on on-demand."""
     first = source.stateful.first_ordinal if source.stateful is not None else 0
     kept = range(first, first + base)

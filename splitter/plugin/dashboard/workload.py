@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum, unique
 
-from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Health
+from splitter.core.replica import Pool
 from splitter.kube.records import NodeRecord, PodRecord, SplitRecord
 from splitter.plugin.dashboard.fleet import pool_of, zone_of
 from splitter.plugin.dashboard.model import Model

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.core.split_status import PastDecision, SplitStatus
 from splitter.plugin.dashboard.history import Moment
 

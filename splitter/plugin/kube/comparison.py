@@ -11,7 +11,8 @@ from http import HTTPStatus
 from splitter.core.actions import ApplyTwin
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
-from splitter.core.model import Observation, Pool, Rendered
+from splitter.core.model import Observation, Rendered
+from splitter.core.replica import Pool
 from splitter.kube.client import FORCED, Allowing, ApiError, Client, Json
 from splitter.kube.paths import ResourcePath, workload
 from splitter.kube.payloads import twin

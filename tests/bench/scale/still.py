@@ -41,7 +41,7 @@ from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
 from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.kube import parse, payloads
 from splitter.kube.parse.fields import instant
 from splitter.render import Renderer

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from builders import pod, replica_set, source
-from splitter.core.model import Attachment, PodView, Pool, ReplicaSetView, SourceView
+from splitter.core.model import Attachment, ReplicaSetView, SourceView
+from splitter.core.replica import Pool, Replica
 
 N = 5
 OD, SPOT = Pool.ON_DEMAND, Pool.SPOT
@@ -12,7 +13,7 @@ OD, SPOT = Pool.ON_DEMAND, Pool.SPOT
 
 def running(
     on_demand: int, spot: int, *, born: bool = False, template_hash: str = "h1"
-) -> tuple[PodView, ...]:
+) -> tuple[Replica, ...]:
     """Return ready pods on nodes of both kinds; labelled for their pools or not yet."""
     made = []
     for pool, count in ((OD, on_demand), (SPOT, spot)):
@@ -23,7 +24,7 @@ def running(
     return tuple(made)
 
 
-def home(of: tuple[PodView, ...], **fields: Any) -> ReplicaSetView:  # noqa: ANN401
+def home(of: tuple[Replica, ...], **fields: Any) -> ReplicaSetView:  # noqa: ANN401
     """Return the source's own ReplicaSet."""
     return replace(replica_set("web-h1", of=of, attachment=Attachment.ATTACHED), **fields)
 

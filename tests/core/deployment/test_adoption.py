@@ -29,20 +29,17 @@ from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Attachment,
-    NodeStatus,
     Note,
     Observation,
-    PodView,
-    Pool,
     RelatedObjects,
     ReplicaSetView,
     SourceView,
-    Trouble,
     TwinView,
 )
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 
 DEFAULTS = Policy(on_demand_base=2)
 OD, SPOT = Pool.ON_DEMAND, Pool.SPOT
@@ -472,7 +469,7 @@ class TestOffboarding:
 class TestBringingHome:
     """Pods without an owner, without the label."""
 
-    def homeward(self, orphans: tuple[PodView, ...], *sets: ReplicaSetView, template: str = "v1") -> Plan:
+    def homeward(self, orphans: tuple[Replica, ...], *sets: ReplicaSetView, template: str = "v1") -> Plan:
         """Return what is planned of them."""
         observed = observation(gone_home(template_hash=template), sets, **waiting(3, 2))
         return planned(replace(observed, orphans=orphans), template)

@@ -14,8 +14,9 @@ from splitter.core.actions import (
     SetPaused,
 )
 from splitter.core.handover import Step
-from splitter.core.model import Attachment, Pool
+from splitter.core.model import Attachment
 from splitter.core.reasons import State
+from splitter.core.replica import Pool
 
 
 class TestGiving:

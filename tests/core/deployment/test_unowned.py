@@ -12,10 +12,11 @@ from splitter.core.actions import DeletePod, HolderKind, Park, Scale
 from splitter.core.deployment.unowned import completed, given_up, is_over, lost_meanwhile, orphans_of
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, NodeStatus, Note, PodView, TwinView
+from splitter.core.model import Attachment, Note, TwinView
 from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules
 from splitter.core.planner import plan
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import NodeStatus, Replica
 from splitter.core.split_status import Condition, Memory, PastDecision, RebalanceState
 
 LOST, SOUND = NodeStatus.LOST, NodeStatus.SOUND
@@ -33,7 +34,7 @@ def on_demand(count: int = 3) -> TwinView:
 
 
 def moment(
-    orphans: tuple[PodView, ...],
+    orphans: tuple[Replica, ...],
     policy: Policy | None = None,
     **fields: Any,  # noqa: ANN401 - of an observation
 ) -> PlanInput:
@@ -44,7 +45,7 @@ def moment(
     return PlanInput(observed, labelled(), in_force, rendered(), Rules())
 
 
-def going(count: int, **fields: Any) -> tuple[PodView, ...]:  # noqa: ANN401 - of a pod
+def going(count: int, **fields: Any) -> tuple[Replica, ...]:  # noqa: ANN401 - of a pod
     """Return pods of spot on a node that goes."""
     return tuple(
         pod(f"going-{n}", NodeStatus.DOOMED, on_spot=True, born=SPOT, **fields) for n in range(count)
@@ -72,7 +73,7 @@ class TestMemory:
             ((), {"spot": twin_of(SPOT, [replica_set("web-spot-h1", 2)], updated=0)}),  # it makes them itself
         ],
     )
-    def test_of_nothing_is_none(self, orphans: tuple[PodView, ...], fields: dict[str, Any]) -> None:
+    def test_of_nothing_is_none(self, orphans: tuple[Replica, ...], fields: dict[str, Any]) -> None:
         """Where all are there, or somebody makes them."""
         assert lost_meanwhile(moment(orphans, **fields)) is None
 

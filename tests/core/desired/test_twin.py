@@ -7,7 +7,7 @@ from hypothesis import given
 
 from core.desired.documents import MAPPINGS
 from splitter.core.desired.twin import enforce, hosts
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 
 SOURCE = {
     "apiVersion": "apps/v1",

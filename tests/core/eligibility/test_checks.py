@@ -9,10 +9,11 @@ from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.eligibility.checks import autoscaler_on_twin, controlled_by_another, replicas_starting
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_MANIFEST_BYTES
-from splitter.core.model import Attachment, NodeStatus, Note, PodView, Pool, RelatedObjects, Trouble
+from splitter.core.model import Attachment, Note, RelatedObjects
 from splitter.core.names import STATEFUL_SET
 from splitter.core.placeable import OneNodeClaim
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 from splitter.core.split_status import Condition
 from splitter.core.stateful import StatefulView
 
@@ -32,7 +33,7 @@ class TestReplicasThatAreNotReady:
     GRACE_S = Policy().grace_s
     IMAGE = Trouble(Reason.IMAGE_PULL_FAILED, "no such image")
 
-    def said(self, *unready: PodView, spec: int = 3, refused: Trouble | None = None) -> Note | None:
+    def said(self, *unready: Replica, spec: int = 3, refused: Trouble | None = None) -> Note | None:
         """Return what is said of a Deployment with two ready pods and these."""
         own = replica_set(
             "web-h1", spec, [*pods(2), *unready], attachment=Attachment.ATTACHED, refusal=refused
@@ -49,7 +50,7 @@ class TestReplicasThatAreNotReady:
         ],
         ids=lambda one: one.name,
     )
-    def test_one_that_is_held_up_keeps_nothing_waiting(self, unready: PodView) -> None:
+    def test_one_that_is_held_up_keeps_nothing_waiting(self, unready: Replica) -> None:
         """It may be so for ever, and its cause is named once it is split."""
         assert self.said(unready) is None
 
@@ -62,7 +63,7 @@ class TestReplicasThatAreNotReady:
         ],
         ids=lambda one: one.name,
     )
-    def test_one_that_starts_is_waited_for(self, unready: PodView) -> None:
+    def test_one_that_starts_is_waited_for(self, unready: Replica) -> None:
         """No rollout is said to go on; the replica is named, and how long it has."""
         said = self.said(unready)
         assert said is not None

@@ -9,8 +9,9 @@ from builders import observation
 from core.statefulset.databases import TWINS, database, stateful
 from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool, RelatedObjects
+from splitter.core.model import RelatedObjects
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 
 
 class TestRefusals:

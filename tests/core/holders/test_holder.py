@@ -7,7 +7,8 @@ import pytest
 from builders import ago, pod, pods, replica_set, twin, twin_of
 from holding import kept_by
 from splitter.core.holders.holder import available_of, floor_of, is_rolling, serves, stuck
-from splitter.core.model import Attachment, NodeStatus, Pool, ReplicaSetView
+from splitter.core.model import Attachment, ReplicaSetView
+from splitter.core.replica import NodeStatus, Pool
 
 ATTACHED, DOOMED = Attachment.ATTACHED, NodeStatus.DOOMED
 

@@ -15,7 +15,8 @@ from splitter.core.holders import (
     partition,
     updated_members,
 )
-from splitter.core.model import Attachment, Pool
+from splitter.core.model import Attachment
+from splitter.core.replica import Pool
 from splitter.core.stateful import StatefulView
 
 STATEFUL = StatefulView(0, 0, 0, ago(500), saved=5, partition=2, revision="new", deletes_claims=True)

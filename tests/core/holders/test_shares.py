@@ -10,7 +10,7 @@ from builders import observation, pod, pods, replica_set, source, twin, twin_of
 from holding import share
 from splitter.core.holders.holder import floor_of, is_rolling
 from splitter.core.holders.shares import Share, break_, make, surge_headroom
-from splitter.core.model import NodeStatus, Pool, ReplicaState
+from splitter.core.replica import NodeStatus, Pool, ReplicaState
 
 
 class TestCounting:

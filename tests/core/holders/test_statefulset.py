@@ -13,14 +13,15 @@ from holding import kept_by, most_lost, share
 from splitter.core.clock import Waits
 from splitter.core.holders.shares import Share, break_
 from splitter.core.holders.statefulset import is_cut_off, staying_pods
-from splitter.core.model import Attachment, NodeStatus, PodView, Pool, ReplicaSetView, Trouble
+from splitter.core.model import Attachment, ReplicaSetView
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 
 ATTACHED, DOOMED = Attachment.ATTACHED, NodeStatus.DOOMED
 NO_VOLUME = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
 
 
-def waiting(name: str = "w", trouble: Trouble | None = None, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
+def waiting(name: str = "w", trouble: Trouble | None = None, **fields: Any) -> Replica:  # noqa: ANN401 (fields of the view)
     """Return a pod that the scheduler cannot place."""
     return pod(name, NodeStatus.UNBOUND, unschedulable_since=ago(10), trouble=trouble, **fields)
 
@@ -106,7 +107,7 @@ class TestMembers:
         ],
         ids=["a member", "no member", "no volume at all", "no node"],
     )
-    def test_cut_off(self, one: PodView, *, cut_off: bool) -> None:
+    def test_cut_off(self, one: Replica, *, cut_off: bool) -> None:
         """Under another name a member gets another volume; not before the grace is over."""
         assert is_cut_off(one, Waits(NOW), 10.0) is cut_off
         assert not is_cut_off(one, Waits(NOW), 11.0)

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core.labels_annotations import name_problem, short_name, twin_name
-from splitter.core.model import Mode, Pool
+from splitter.core.model import Mode
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 
 
 class TestNames:

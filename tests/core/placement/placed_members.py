@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from builders import NOW, ago, pod
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Pool
 from splitter.core.placeable import Reach
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.place import Placed
+from splitter.core.replica import NodeStatus, Pool
 
 MAJORITY = Policy(on_demand_base="majority")
 OD, SPOT = False, True

@@ -7,18 +7,12 @@ from dataclasses import replace
 from builders import ago, free_source, observation, pod, replica_set, split
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import (
-    Attachment,
-    NodeStatus,
-    Note,
-    Observation,
-    PodView,
-    SourceView,
-)
+from splitter.core.model import Attachment, Note, Observation, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Replica
 from splitter.core.stateful import StatefulView
 
 KEY = Key(STATEFUL_SET, "shop", "db")
@@ -64,7 +58,7 @@ def db(replicas: int = 5, *, labelled: bool = True, **fields: object) -> SourceV
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def members(changes: Mapping[int, PodView | None] | None = None, replicas: int = 5) -> tuple[PodView, ...]:
+def members(changes: Mapping[int, Replica | None] | None = None, replicas: int = 5) -> tuple[Replica, ...]:
     """Return its pods at rest, 0-2 on on-demand, with some of them replaced or missing."""
     at_rest = {k: one(k, on_spot=k > 2) for k in range(replicas)} | dict(changes or {})
     return tuple(result for result in at_rest.values() if result is not None)
@@ -72,7 +66,7 @@ def members(changes: Mapping[int, PodView | None] | None = None, replicas: int =
 
 def one(
     ordinal: int, *, on_spot: bool, node_status: NodeStatus = NodeStatus.SOUND, **fields: object
-) -> PodView:
+) -> Replica:
     """Return one of its pods, on a node of its own."""
     node = f"{'spot' if on_spot else 'od'}-{ordinal}"
     fields = (
@@ -84,7 +78,7 @@ def one(
 
 
 def seen(
-    pods: tuple[PodView, ...],
+    pods: tuple[Replica, ...],
     *,
     source: SourceView | None = None,
     in_force: object = (0, 1, 2),

@@ -4,10 +4,10 @@ import pytest
 
 from builders import ago, pod
 from core.placement.placed_members import MAJORITY, OD, five, member, observed
-from splitter.core.model import NodeStatus, Pool
 from splitter.core.placement.calm import waits_for_others, waits_long
 from splitter.core.placement.members import Member, rebalance_input
 from splitter.core.rebalance import Tuning, losses
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState
 
 MOVES = member(4, OD)

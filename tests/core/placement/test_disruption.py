@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from builders import NOW, ago, pod
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
 from cpu import cpu_below
-from splitter.core.model import NodeStatus, Pool
 from splitter.core.placement.disruption import Cause, End, hindrance, permitted
 from splitter.core.placement.members import Member
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState, Restart
 from splitter.core.split_status.backoff import Backoff
 

@@ -7,9 +7,9 @@ import pytest
 from builders import NOW, ago
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation
 from splitter.core.clock import Waits
-from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.placement.members import TRANSIT_S, Member, rebalance_input
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool, Trouble
 
 STARTING: dict[str, Any] = {"ready_since": None}
 

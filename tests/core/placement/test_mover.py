@@ -7,11 +7,11 @@ import pytest
 from builders import NOW, ago, pod
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.placement.members import Reservation
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool, Trouble
 from splitter.core.split_status import RebalanceState
 from splitter.core.split_status.backoff import Backoff
 

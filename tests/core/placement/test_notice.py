@@ -7,11 +7,11 @@ import pytest
 
 from builders import NOW, ago, pod
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, said
-from splitter.core.model import NodeStatus, Trouble
 from splitter.core.placeable import EvictionRefusal
 from splitter.core.placement.members import Member
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Trouble
 from splitter.core.split_status import RebalanceState, Restart
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, said
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus
 from splitter.core.placeable import Reach
 from splitter.core.placement.members import Member
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus
 from splitter.core.split_status import RebalanceState
 
 

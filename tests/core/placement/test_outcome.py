@@ -6,11 +6,11 @@ import pytest
 
 from builders import NOW, ago
 from core.placement.placed_members import MAJORITY, OD, SPOT, member, observed
-from splitter.core.model import NodeStatus, Pool
 from splitter.core.placement.members import Member
 from splitter.core.placement.outcome import judged, rest
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState
 from splitter.core.split_status.backoff import Backoff
 

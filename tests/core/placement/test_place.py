@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from builders import ago, pod
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, PodView, Pool
 from splitter.core.placement.members import Member, spoken
 from splitter.core.placement.place import place
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import RebalanceState, Restart
 
 SAYS_NOTHING = "which has gone or says nothing"
@@ -64,7 +64,7 @@ class TestNoRoomOnOnDemand:
         assert (second.evict.pod, second.evict.to) == ("db-1", Pool.ON_DEMAND)
 
 
-def views() -> st.SearchStrategy[PodView | None]:
+def views() -> st.SearchStrategy[Replica | None]:
     """Return pods in every condition."""
     return st.one_of(
         st.none(),
@@ -148,7 +148,7 @@ class TestAlways:
     )
     def test_no_move_takes_the_majority(
         self,
-        pods: list[PodView | None],
+        pods: list[Replica | None],
         in_force: set[int],
         policy: Policy,
         held: tuple[int, Pool] | None,

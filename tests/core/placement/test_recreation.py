@@ -9,12 +9,12 @@ import pytest
 from builders import NOW, ago
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Pool
 from splitter.core.placement.disruption import Cause, End, hindrance
 from splitter.core.placement.members import Member, Reservation
 from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState, Restart
 from splitter.core.split_status.backoff import Backoff
 

@@ -11,10 +11,11 @@ from core.placement.placed_sets import RESERVATIONS, db, members, one, planned, 
 from splitter.core.actions import DeletePlaceholder, EvictPod
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Observation, PodView, Pool, RelatedObjects
+from splitter.core.model import Observation, RelatedObjects
 from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import RebalanceState, ReliefMove, ReliefStatus, Restart
 from splitter.core.split_status.backoff import Backoff
 from splitter.core.stateful import StatefulView
@@ -31,7 +32,7 @@ def leaves(pod: str = "uid-db-3") -> HotNodes:
 
 
 def hot(
-    pods: Mapping[int, PodView | None] | None = None,
+    pods: Mapping[int, Replica | None] | None = None,
     *,
     annotations: Mapping[str, str] = ASKED,
     replicas: int = 5,
@@ -192,7 +193,7 @@ class TestNobodyElseIsDown:
             "one is being scaled away",
         ],
     )
-    def test_nothing_is_evicted_off_the_hot_node(self, pods: Mapping[int, PodView | None]) -> None:
+    def test_nothing_is_evicted_off_the_hot_node(self, pods: Mapping[int, Replica | None]) -> None:
         """The doomed go first, the others are waited for."""
         assert "db-3" not in [one.pod for one in evicted(planned(hot(pods)))]
 
@@ -269,7 +270,7 @@ class TestVolumes:
         assert not evicted(planned(hot(source={"claims": ("shared",)})))
 
 
-def back(node: str) -> dict[int, PodView | None]:
+def back(node: str) -> dict[int, Replica | None]:
     """Return the new pod of the member, ready on a node."""
     return {3: one(3, on_spot=True, uid="uid-new", node=node, node_uid=f"uid-{node}", born=Pool.SPOT)}
 
@@ -302,7 +303,7 @@ class TestAfterwards:
         [({3: None}, True), (back("spot-9"), False), ({}, True)],
         ids=["not there", "not known yet which nodes are hot", "the old pod is still there"],
     )
-    def test_until_then_nothing_is_said(self, pods: Mapping[int, PodView | None], known: bool) -> None:
+    def test_until_then_nothing_is_said(self, pods: Mapping[int, Replica | None], known: bool) -> None:
         """Neither before it is ready nor before it is known which nodes are hot."""
         view = replace(leaves(), known=known)
         plan = planned(hot(pods, relief=REMEMBERED, rebalance=LATER, hot_nodes=view))

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from core.placement.placed_sets import MANIFEST, ON_DEMAND, RESERVATIONS, SPOT, TOLERATED
-from splitter.core.model import Pool
 from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
+from splitter.core.replica import Pool
 
 
 class TestPlaceholder:

@@ -21,11 +21,12 @@ from splitter.core.actions import (
     SetBudget,
 )
 from splitter.core.handover import Step
-from splitter.core.model import NodeStatus, PodView, Pool, RelatedObjects
+from splitter.core.model import RelatedObjects
 from splitter.core.placeable import Reach
 from splitter.core.placement.reservations import reservation_hash
 from splitter.core.plan import Rules, unseen
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.split_status import RebalanceState
 from splitter.core.split_status.backoff import Backoff
 from splitter.core.split_status.view import SplitView
@@ -525,6 +526,6 @@ def remembers(state: RebalanceState) -> SplitView:
     return split(owner_uids=("uid-db",), ordinals=(0, 1, 2), rebalance=state.to_json())
 
 
-def placeholder(held_for: str, node_status: NodeStatus = NodeStatus.SOUND) -> PodView:
+def placeholder(held_for: str, node_status: NodeStatus = NodeStatus.SOUND) -> Replica:
     """Return a placeholder that stands on a spot node."""
     return pod("held", node_status, on_spot=True, held_for=held_for, created=NOW)

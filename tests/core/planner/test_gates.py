@@ -12,9 +12,10 @@ from splitter.core.actions import Action, HolderKind, Scale, is_lowering, is_rai
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Attachment, Note, Observation, Pool, SourceView
+from splitter.core.model import Attachment, Note, Observation, SourceView
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 
 ALL_DOWN = (
     Scale(HolderKind.REPLICA_SET, "web-old", 3, 0, "rv"),

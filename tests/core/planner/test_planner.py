@@ -18,11 +18,12 @@ from splitter.core.actions import (
 )
 from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Attachment, Observation, Pool, SourceView
+from splitter.core.model import Attachment, Observation, SourceView
 from splitter.core.names import Key
 from splitter.core.nodes.pools import Barrier, PoolFit
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.core.stateful import StatefulView
 
 

@@ -11,10 +11,11 @@ from core.one_reconcile import DEFAULTS, at_rest
 from splitter.core.actions import AdoptPods, Scale, is_raise
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import ownership_mark_value
-from splitter.core.model import Attachment, NodeStatus, Note, Observation, Pool, Rendered
+from splitter.core.model import Attachment, Note, Observation, Rendered
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import Condition
 
 BROKEN = Note(Reason.TEMPLATE_INVALID, "line 3: no", warning=True)

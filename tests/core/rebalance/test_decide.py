@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from core.rebalance.moments import NOW, ago, settled
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceInput, Tuning, decide
 from splitter.core.rebalance.steps import CHARGED_MAX, credit, losses
+from splitter.core.replica import Trouble
 from splitter.core.split_status import RebalanceState
 
 TUNING = Tuning()

@@ -8,16 +8,17 @@ import pytest
 
 from builders import NOW, ago, pod, pods, replica_set, source, split, twin
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus, Observation, PodView, Pool, Trouble
+from splitter.core.model import Observation
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceInput
 from splitter.core.rebalance.inputs import rebalance_input
+from splitter.core.replica import NodeStatus, Pool, Replica, Trouble
 from splitter.core.split_status import RebalanceState
 
 UNREMEMBERED = RebalanceState()
 
 
-def counted(*doomed: PodView, memory: RebalanceState = UNREMEMBERED) -> RebalanceInput:
+def counted(*doomed: Replica, memory: RebalanceState = UNREMEMBERED) -> RebalanceInput:
     """Count a workload with these pods, on spot or beside four on on-demand."""
     cheap, dear = ([one for one in doomed if one.on_spot is on_spot] for on_spot in (True, False))
     itself, spot = source(), twin(Pool.SPOT, cheap)
@@ -27,7 +28,7 @@ def counted(*doomed: PodView, memory: RebalanceState = UNREMEMBERED) -> Rebalanc
     return rebalance_input(observed, itself, on_demand, spot, Policy())
 
 
-def doomed(name: str, **fields: Any) -> PodView:  # noqa: ANN401 (fields of a pod)
+def doomed(name: str, **fields: Any) -> Replica:  # noqa: ANN401 (fields of a pod)
     """Return a pod on a node that has a notice."""
     return pod(name, NodeStatus.DOOMED, on_spot=True, **fields)
 
@@ -63,7 +64,7 @@ class TestStop:
 class TestMembers:
     """Of a StatefulSet: the highest ordinals go first, and a name is free when its member has ended."""
 
-    def counted(self, *spot: PodView, replicas: int = 10) -> RebalanceInput:
+    def counted(self, *spot: Replica, replicas: int = 10) -> RebalanceInput:
         """Count one whose spot twin has these members, beside four on on-demand."""
         itself = source(replicas)
         of_spot = replace(twin(Pool.SPOT, spot, spec=len(spot)), first_ordinal=1000)
@@ -71,7 +72,7 @@ class TestMembers:
         observed = Observation(itself.key, NOW, itself, split(), on_demand=on_demand, spot=of_spot)
         return rebalance_input(observed, itself, on_demand, of_spot, Policy())
 
-    def member(self, ordinal: int, status: NodeStatus = NodeStatus.SOUND, **fields: object) -> PodView:
+    def member(self, ordinal: int, status: NodeStatus = NodeStatus.SOUND, **fields: object) -> Replica:
         """Return a member on spot."""
         return pod(f"db-spot-{ordinal}", status, ordinal=ordinal, on_spot=True, **fields)  # type: ignore[arg-type]
 

@@ -7,9 +7,10 @@ import pytest
 
 from core.rebalance.moments import NOW, ago, settled
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Trouble
+from splitter.core.model import Note
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceInput, decide
+from splitter.core.replica import Trouble
 from splitter.core.split_status import RebalanceState
 
 POLICY = Policy(on_demand_base=4)

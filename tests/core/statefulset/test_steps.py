@@ -12,9 +12,10 @@ from splitter.core.actions import ReleaseSource, RestoreTemplate, SaveReplicas, 
 from splitter.core.deployment.offboard import hand_back
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool, RelatedObjects
+from splitter.core.model import RelatedObjects
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.core.statefulset.steps import follow, follow_split, release, save
 from splitter.core.twins.steps import run
 

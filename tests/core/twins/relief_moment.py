@@ -8,9 +8,10 @@ from splitter.core.actions import Scale
 from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, Observation, PodView, Pool, SourceView
+from splitter.core.model import Attachment, Observation, SourceView
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.replica import Pool, Replica
 from splitter.core.split_status import Memory, ReliefStatus, SplitStatus
 
 DEFAULTS = Policy(on_demand_base=2)
@@ -23,7 +24,7 @@ RULES = Rules(defaults=DEFAULTS, reservations=ReservationRules(NodePresets((), (
 WANTED = replace(MEASURED, leaves=LeavingReplica("uid-web-spot-0", WHY, stand="so"))
 
 
-def placed(name: str, node: str, now: datetime, *, ready: bool = True, age_s: float = 3600) -> PodView:
+def placed(name: str, node: str, now: datetime, *, ready: bool = True, age_s: float = 3600) -> Replica:
     """Return a pod of a twin on a node."""
     since = now - timedelta(seconds=age_s)
     return pod(
@@ -40,12 +41,12 @@ def placed(name: str, node: str, now: datetime, *, ready: bool = True, age_s: fl
 class Moment:
     """The twins of one workload and their pods."""
 
-    pods: dict[Pool, list[PodView]]
+    pods: dict[Pool, list[Replica]]
     specs: dict[Pool, int]
     status: SplitStatus = field(default_factory=lambda: SplitStatus(state="Steady"))
     now: datetime = NOW
     hot: HotNodes | None = WANTED
-    hints: list[PodView] = field(default_factory=list)
+    hints: list[Replica] = field(default_factory=list)
     source: SourceView = field(default_factory=lambda: source(N, annotations=ASKED))
     fit_spot: int = 0
     other_nodes: dict[Pool, frozenset[str]] = field(default_factory=lambda: dict.fromkeys(Pool, frozenset()))

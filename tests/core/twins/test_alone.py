@@ -7,10 +7,11 @@ import pytest
 from builders import ago, pods, rendered, source, split, twin
 from core.one_reconcile import DEFAULTS, at_rest
 from splitter.core.actions import ApplyTwin
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 from splitter.core.split_status import Condition
 
 BROKEN = Note(Reason.TEMPLATE_INVALID, "line 3: no", warning=True)

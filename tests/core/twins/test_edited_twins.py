@@ -7,7 +7,8 @@ import pytest
 from builders import NOW, ago, rendered
 from core.one_reconcile import at_rest
 from splitter.core.keyed import Edit, Removed
-from splitter.core.model import Observation, Pool, Rendered
+from splitter.core.model import Observation, Rendered
+from splitter.core.replica import Pool
 from splitter.core.twins.edited_twins import drifted
 
 RENDERED = {

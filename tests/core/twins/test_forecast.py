@@ -5,9 +5,9 @@ import pytest
 from builders import observation, pod
 from core.deployment.owners import home, labelled, running
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import NodeStatus
 from splitter.core.nodes.pools import PoolFit
 from splitter.core.rebalance import Tuning
+from splitter.core.replica import NodeStatus
 from splitter.core.twins.forecast import forecast
 
 

@@ -11,16 +11,17 @@ from builders import NOW, pod, rendered, source
 from core.twins.relief_moment import DEFAULTS, MEASURED, RULES, SPOT, WANTED, WHY, Moment, begun, moment
 from splitter.core.actions import CreatePlaceholder, Scale
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.model import NodeStatus, PodView, Pool, Rendered
+from splitter.core.model import Rendered
 from splitter.core.plan import PlanInput, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import State
+from splitter.core.replica import NodeStatus, Pool, Replica
 from splitter.core.twins.hints import asked
 
 KEPT_OFF = replace(WANTED, leaves=LeavingReplica("uid-web-spot-0", WHY, keep_off=("hot-1", "hot-2")))
 
 
-def hint(name: str = "hot-1", **fields: object) -> PodView:
+def hint(name: str = "hot-1", **fields: object) -> Replica:
     """Return a placeholder that keeps replicas off a node."""
     made = pod(f"web-placeholder-{name}", held_for=f"relief/{name}", created=NOW)
     return replace(made, **fields)  # type: ignore[arg-type]

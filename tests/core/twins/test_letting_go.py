@@ -9,10 +9,11 @@ from core.deployment.owners import N, home, labelled, running
 from splitter.core.actions import OrphanPods, PauseTwin, SetPaused
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool, TwinView
+from splitter.core.model import Note, Observation, TwinView
 from splitter.core.plan import Plan, Rules, lets_go
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool
 
 OD, SPOT = Pool.ON_DEMAND, Pool.SPOT
 DEFAULTS = Policy(on_demand_base=3)

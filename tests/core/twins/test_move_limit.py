@@ -9,11 +9,12 @@ from core.one_reconcile import at_rest, kinds
 from splitter.core.actions import Scale, SetPaused
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance.sentences import waiting
+from splitter.core.replica import Pool
 from splitter.core.twins.move_limit import keeps_turn
 
 

@@ -8,11 +8,12 @@ from builders import free_source, observation, pods, replica_set, source, split,
 from core.one_reconcile import ATTACHED, DEFAULTS, at_rest, kinds, planned
 from splitter.core.actions import EnsureSplit, Park, SetOwnershipMark, SetPaused
 from splitter.core.handover import Step
-from splitter.core.model import Attachment, Note, Pool, RelatedObjects
+from splitter.core.model import Attachment, Note, RelatedObjects
 from splitter.core.placeable import OneNodeClaim
 from splitter.core.plan import Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.replica import Pool
 
 DENIED = Note(Reason.WRITE_DENIED, "exceeded quota", warning=True, cause=VerdictCause.ANOTHER_OBJECT)
 

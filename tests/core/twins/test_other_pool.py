@@ -10,10 +10,11 @@ from builders import NOW, rendered, source
 from core.twins.relief_moment import DEFAULTS, MEASURED, RULES, SPOT, Moment, N, moment, placed
 from splitter.core.actions import Scale
 from splitter.core.hot_nodes import Aim
-from splitter.core.model import NodeStatus, Pool, SourceView
+from splitter.core.model import SourceView
 from splitter.core.plan import PlanInput
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import ReliefMove, ReliefStatus
 from splitter.core.twins.move_limit import keeps_turn
 from splitter.core.twins.other_pool import in_other_pool

@@ -9,10 +9,10 @@ from builders import NOW, rendered, source
 from core.twins.relief_moment import ASKED, BASE, DEFAULTS, MEASURED, SPOT, WANTED, WHY, N, begun, moment
 from splitter.core.actions import HolderKind, Scale, SetDeletionCost
 from splitter.core.hot_nodes import Aim, HotNodes, LeavingReplica
-from splitter.core.model import NodeStatus, Pool, Trouble
 from splitter.core.plan import Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import NodeStatus, Pool, Trouble
 from splitter.core.split_status import ReliefStatus
 from splitter.core.twins.write_order import OUR_COST
 

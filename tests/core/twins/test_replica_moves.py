@@ -7,7 +7,8 @@ from builders import ago, observation, pod, pods, replica_set, source, twin, twi
 from holding import lags
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, NodeStatus, Observation, Pool
+from splitter.core.model import Attachment, Observation
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.twins import replica_moves
 
 HALF = Policy(on_demand_base=2, spot_percent=80)  # 10 -> 4 + 6

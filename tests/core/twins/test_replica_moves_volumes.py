@@ -6,7 +6,8 @@ import pytest
 
 from builders import NOW, observation, pods, source, twin
 from splitter.core.actions import HolderKind, Scale
-from splitter.core.model import Pool, RelatedObjects
+from splitter.core.model import RelatedObjects
+from splitter.core.replica import Pool
 from splitter.core.stateful import StatefulView
 from splitter.core.twins.replica_moves import spared, with_own_volumes
 

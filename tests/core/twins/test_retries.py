@@ -8,10 +8,11 @@ import pytest
 from builders import NOW, ago, observation, pods, rendered, split, twin
 from splitter.core.actions import RetryPods
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Note, Observation, Pool, Trouble
+from splitter.core.model import Note, Observation
 from splitter.core.plan import Plan, Rules, held_back, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool, Trouble
 from splitter.core.split_status import RebalanceState
 from splitter.core.twins.move_limit import keeps_turn
 

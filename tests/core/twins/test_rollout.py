@@ -11,9 +11,10 @@ from core.statefulset.databases import TWINS, database, stateful
 from splitter.core.clock import Waits
 from splitter.core.desired.compare import withdrawn
 from splitter.core.labels_annotations.policy import RolloutOrder
-from splitter.core.model import NodeStatus, Note, Pool, Trouble, TwinView
+from splitter.core.model import Note, TwinView
 from splitter.core.plan import half_rolled
 from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.replica import NodeStatus, Pool, Trouble
 from splitter.core.twins.rollout import (
     Circumstances,
     Roll,

@@ -6,10 +6,11 @@ import pytest
 
 from builders import NOW, observation, pods, rendered, replica_set, twin, twin_of
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, PodView, Pool, TwinView
+from splitter.core.model import Attachment, TwinView
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.replica import Pool, Replica
 
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
 
@@ -30,7 +31,7 @@ def planned(spot: TwinView) -> Plan:
         (pods(7), State.HELD, Reason.WAITING_FOR_REPLICAS),
     ],
 )
-def test_every_pod_is_available(spot: tuple[PodView, ...], state: State, reason: Reason) -> None:
+def test_every_pod_is_available(spot: tuple[Replica, ...], state: State, reason: Reason) -> None:
     """One that starts or that nobody has made yet is missing, and one too many has to go first."""
     result = planned(twin(Pool.SPOT, spot, spec=6))
     assert (result.actions, result.state, result.verdict.reason) == ((), state, reason)

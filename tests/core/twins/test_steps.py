@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from builders import ago, observation, pods, rendered, replica_set, split, twin
 from splitter.core.actions import Scale
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, PodView, Pool
+from splitter.core.model import Attachment
 from splitter.core.plan import Rules
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.replica import Pool, Replica
 from splitter.core.split_status import RebalanceState
 
 DEFAULTS = Policy(on_demand_base=2, spot_percent=100)
 
 
 def scales(
-    state: RebalanceState, parked: int, on_demand: Sequence[PodView], spot: Sequence[PodView]
+    state: RebalanceState, parked: int, on_demand: Sequence[Replica], spot: Sequence[Replica]
 ) -> dict[str, int]:
     """Return the counts that are written where 10 are wanted and so many are parked still."""
     observed = observation(

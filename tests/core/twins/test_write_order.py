@@ -7,7 +7,7 @@ import pytest
 from builders import ago, observation, pod, pods, replica_set, split, twin
 from core.one_reconcile import at_rest, kinds, planned
 from splitter.core.actions import DeleteVanishedPod, Scale, SetDeletionCost
-from splitter.core.model import NodeStatus, Pool
+from splitter.core.replica import NodeStatus, Pool
 from splitter.core.split_status import RebalanceState
 from splitter.core.twins.write_order import COST_SEEN_S, is_low, restored_costs
 

@@ -5,9 +5,9 @@ from copy import deepcopy
 import pytest
 
 from kube.raw import CREATED, READY, Raw, condition, owner, pod, requests
-from splitter.core.model import Trouble
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, SpreadConstraint
 from splitter.core.reasons import Reason
+from splitter.core.replica import Trouble
 from splitter.kube import parse
 from splitter.kube.parse.fields import instant
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, spread_constraints

@@ -7,10 +7,10 @@ import pytest
 
 from builders import NOW
 from kube.raw import READY, Raw, condition, deployment, owner, replica_set, requests
-from splitter.core.model import Pool, Trouble
 from splitter.core.names import Key
 from splitter.core.nodes.fit import MatchExpression, NodeTerm, Toleration
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool, Trouble
 from splitter.core.split_status import Condition
 from splitter.kube import parse
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from splitter.assembly import renderer_of
 from splitter.bundled import bundled_path
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.core.template_sets import from_config_map
 from splitter.plugin.cli import app
 from splitter.settings.loading import load_settings

@@ -6,7 +6,7 @@ import pytest
 
 from builders import NOW
 from splitter.core import actions as do
-from splitter.core.model import Pool
+from splitter.core.replica import Pool
 from splitter.plugin.core.action_messages import describe
 
 SECRET = "a value of a template"

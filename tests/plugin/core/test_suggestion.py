@@ -9,10 +9,11 @@ import pytest
 from builders import free_source, observation, pod, replica_set
 from splitter.core.evictions import BudgetView
 from splitter.core.labels_annotations import LABEL_SPLIT
-from splitter.core.model import Attachment, Mode, NodeStatus, Observation, RelatedObjects, SourceView
+from splitter.core.model import Attachment, Mode, Observation, RelatedObjects, SourceView
 from splitter.core.names import Key
 from splitter.core.plan import Rules
 from splitter.core.reasons import Reason
+from splitter.core.replica import NodeStatus
 from splitter.core.stateful import StatefulView
 from splitter.plugin.core.suggestion import Candidate, Proposal, Sight, kept_by, notice_of, propose
 

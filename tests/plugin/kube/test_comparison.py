@@ -7,8 +7,9 @@ import pytest
 from builders import observation, pods, twin
 from kube.server import Script, connected, json, refusal
 from splitter.core.errors import SplitterError
-from splitter.core.model import Pool, Rendered
+from splitter.core.model import Rendered
 from splitter.core.reasons import Reason
+from splitter.core.replica import Pool
 from splitter.kube.client import ApiError
 from splitter.plugin.kube.comparison import compare
 
