@@ -16,7 +16,7 @@ from stories.words import Written
 from world import clock
 from world.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Raw
 from world.objects import Event
-from world.pods import condition, is_active, ready_since
+from world.pods import condition, is_active, is_ready, ready_since
 
 _REMEMBERED: Final = 30
 
@@ -111,12 +111,21 @@ class Judge:
 
     @property
     def floor(self) -> int:
-        """Return how many go on as a pod ends: those that are ill may be among the promised."""
+        """Return how many go on as a pod ends: the ill and the silent may be among the promised."""
         scene, machines = self.scene, self.scene.cluster.machines
         if scene.ref.kind != DEPLOYMENTS:
             return 0
         ill = sum(pod["metadata"]["uid"] in {*machines.ill, *machines.crashing} for pod in scene.pods())
-        return max(0, self._bound - ill)
+        return max(0, self._bound - ill - sum(map(self._is_silent_unseen, scene.pods())))
+
+    def _is_silent_unseen(self, pod: Raw) -> bool:
+        """Whether it is dead and shown as ready: a silent node is known after 40 s."""
+        scene = self.scene
+        if not is_ready(pod) or pod["spec"].get("nodeName") not in scene.cluster.machines.silent:
+            return False
+        node = scene.node_of(pod)
+        ready = condition(node, "Ready") if node is not None else None
+        return ready is not None and bool(ready["status"] == "True")
 
     @property
     def ceiling(self) -> int | None:
