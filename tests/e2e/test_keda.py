@@ -21,7 +21,7 @@ pytestmark = pytest.mark.beside
 REPLICAS, SURGE = 8, 2
 # An autoscaler adds 4 replicas, or as many as there are, in 15 s.
 BY_STEPS_S = 120.0
-# So long KEDA and its autoscaler look again, once a second, before "nothing was written" is said.
+# How long KEDA and its autoscaler look on, once a second, before a test claims that they wrote nothing.
 LOOKS_S = COOLS_DOWN_S + 5
 
 
@@ -48,7 +48,7 @@ class Scaled:
         return [write.after for write in self._log.writes() if write.name == "web"]
 
     def needs(self, replicas: float) -> Instant:
-        """Have as many messages wait as so many replicas are meant for; return the moment right before."""
+        """Fill the queue with the messages of this many replicas; return the moment right before."""
         began = Instant.now()
         self._queue.put(self.shop.namespace, replicas)
         return began
@@ -76,7 +76,7 @@ class Scaled:
         self.shop.until(lambda: Instant.now().monotonic_s > began + LOOKS_S, "KEDA to look again")
 
     def until_serving(self, replicas: int, watched: Watched) -> Instant:
-        """Wait until so many replicas are available, in whichever pool, and return when they are."""
+        """Wait until this many replicas are available, in either pool, and return the moment."""
         self.shop.until(
             lambda: watched.timeline.available.at(Instant.now()) == replicas,
             f"{replicas} replicas to serve",
@@ -120,7 +120,7 @@ def seconds(began: Instant, ended: Instant | None = None) -> float:
 
 
 def missing(watched: Watched, replicas: int, began: Instant) -> str:
-    """Return what was missing of so many replicas since a moment, in words."""
+    """Return in words how many of these replicas were missing since a moment."""
     stretches = list(watched.timeline.available.stretches(Between(began, Instant.now())))
     lost_s = sum((until - since) * max(0, replicas - value) for since, until, value in stretches)
     short_s = sum(until - since for since, until, value in stretches if value < replicas)
@@ -147,7 +147,7 @@ def test_from_zero_to_many_and_back(scaled: Scaled, shop: Shop) -> None:
         assert watched.highest() <= REPLICAS + SURGE
         began = scaled.needs(0)
         shop.until(lambda: not shop.pods(), "no replica to be left", BY_STEPS_S)
-        tell(f"4 to 0: {seconds(began):.1f} s, {COOLS_DOWN_S} of them KEDA's cool-down")
+        tell(f"4 to 0: {seconds(began):.1f} s, with a cool-down of {COOLS_DOWN_S} s")
         assert shop.twins() == (0, 0)
     assert scaled.counts[0] == 1
     assert max(scaled.counts) == REPLICAS
@@ -207,7 +207,7 @@ def test_an_outage_that_begins_at_zero(scaled: Scaled, shop: Shop, fleet: Fleet)
     with shop.watch() as watched:
         began = scaled.needs(1)
         first = scaled.until_serving(1, watched)
-        tell(f"0 to 1 in an outage that nobody saw: {seconds(began, first):.1f} s")
+        tell(f"0 to 1 in an outage that was not seen: {seconds(began, first):.1f} s")
         assert shop.shape().on_demand == 1
         scaled.needs(REPLICAS)
         shop.until(lambda: shop.shape().on_demand == REPLICAS, "on-demand to hold all", BY_STEPS_S)
