@@ -189,7 +189,7 @@ test-karmada: $(READY) ## End-to-end tests with a real Karmada, two members (KAR
 	$(BIN)/pytest -m karmada -rs $(PYTEST)
 
 .PHONY: test-neighbours
-test-neighbours: $(READY) ## End-to-end tests with KEDA and the VerticalPodAutoscaler (builds them first: 25 minutes on 2 cores; then 9 minutes)
+test-neighbours: $(READY) ## End-to-end tests with KEDA and the VerticalPodAutoscaler (first run: 25 minutes more)
 	$(BIN)/pytest -m beside $(PYTEST)
 
 .PHONY: bench
