@@ -53,7 +53,7 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
 
 
 def _lowest(holder: Holder, asked: Scale, least: int) -> int:
-    """Return the lowest count from what is asked for on at which so many surely stay, or nobody is missed.
+    """Return the lowest count, from what is asked for, at which so many surely stay or no client loses one.
 
     The number of replicas is a tenant's, so nothing walks over it.
     """
