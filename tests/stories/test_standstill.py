@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from stories.director import Story
+from stories.members import Members
+from stories.placement import BOTH, PlacementStory
 from world.controllers.deployment import Deployments
 from world.controllers.garbage import Garbage
 from world.controllers.kubelet import Kubelets
 from world.controllers.loop import Controller, Key
 from world.controllers.replica_set import ReplicaSets
 from world.controllers.scheduler import Scheduler
+from world.controllers.stateful_set import StatefulSets
 
 ACTORS = (Deployments, ReplicaSets, Garbage, Scheduler, Kubelets)
 MOMENTS: dict[str, Callable[[Story], Any]] = {
@@ -75,3 +78,57 @@ def test_no_wait_is_without_an_end(actor: type[Controller], moment: str, *, late
     story.wait(ENDS_S)
     assert story.reason() == ("" if moment == "unlabel" else "Balanced")
     assert story.scene.available() == story.scene.replicas
+
+
+MEMBERS = (StatefulSets, Garbage, Scheduler, Kubelets)
+MEMBERS_MOMENTS: dict[str, Callable[[Members], Any]] = {
+    "label": Members.label,
+    "unlabel": Members.unlabel,
+    "image": lambda story: story.set_image("db:2"),
+    "more": lambda story: story.scale(7),
+    "fewer": lambda story: story.scale(3),
+}
+PLACED_MOMENTS: dict[str, Callable[[PlacementStory], Any]] = {
+    "unlabel": PlacementStory.unlabel,
+    "image": lambda story: story.set_image("db:2"),
+    "more": lambda story: story.scale(7),
+    "fewer": lambda story: story.scale(3),
+    "notice": lambda story: story.nodes_are("doomed", *BOTH),
+    "loss": lambda story: story.nodes_are("gone", *BOTH),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MEMBERS_MOMENTS)
+@pytest.mark.parametrize("actor", MEMBERS, ids=lambda actor: actor.__name__)
+def test_nor_for_the_twins_of_a_stateful_set(actor: type[Controller], moment: str) -> None:
+    """The same, with members that keep their names."""
+    story = Members(f"{actor.__name__} stop, {moment}")
+    if moment != "label":
+        story.label()
+        story.wait(900)
+    stopped = Stopped(story, actor)
+    MEMBERS_MOMENTS[moment](story)
+    story.wait(STOPS_S)
+    story.run(stopped.goes_on())
+    story.wait(ENDS_S)
+    assert story.reason() == ("" if moment == "unlabel" else "Balanced")
+    assert story.available() == story.scene.replicas
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", PLACED_MOMENTS)
+@pytest.mark.parametrize("actor", MEMBERS, ids=lambda actor: actor.__name__)
+def test_nor_in_placement(actor: type[Controller], moment: str) -> None:
+    """The same for members that are moved one at a time; it stops amid the first move."""
+    story = PlacementStory(f"{actor.__name__} stop, {moment}")
+    PLACED_MOMENTS[moment](story)
+    story.wait(7)
+    stopped = Stopped(story, actor)
+    story.wait(STOPS_S)
+    story.run(stopped.goes_on())
+    if moment in {"notice", "loss"}:
+        story.nodes_are("up", *BOTH)
+    story.wait(4 * ENDS_S)
+    assert story.reason() == ("" if moment == "unlabel" else "Balanced")
+    assert story.available() == story.scene.replicas
