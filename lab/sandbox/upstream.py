@@ -115,6 +115,7 @@ VPA = Project(
         "admission-controller": "pkg/admission-controller",
     },
     ("deploy/vpa-v1-crd-gen.yaml", "deploy/vpa-rbac.yaml"),
+    minutes=5,
 )
 ALL = (KARPENTER, DESCHEDULER, METRICS_SERVER, KEDA, VPA)
 

@@ -10,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from lab.fixtures import web
+from lab.fixtures.controller import Controller
 from lab.fixtures.metrics_api import MetricsApi
 from lab.fixtures.shop import POOL, JsonObject, Shop
+from lab.fixtures.stage import Stage
 from lab.fixtures.vpa import VPAS, reported, vertical_autoscaler, vertical_autoscaling
 from lab.sandbox import Instant, Sandbox, upstream
+from lab.sandbox.real import world
 
+REFUSED = world.refusal()
 pytestmark = pytest.mark.beside
 
 REPLICAS, SURGE = 6, 2
@@ -36,13 +41,16 @@ def home(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield folder
 
 
-def split(shop: Shop, mode: str, on_demand: int, name: str = "web", **policy: str) -> None:
+def split(
+    shop: Shop, mode: str, on_demand: int, name: str = "web", *, pod: JsonObject | None = None, **policy: str
+) -> None:
     """Have a Deployment split, under a VerticalPodAutoscaler that recommends."""
     asked = {
         "splitter.io/on-demand-base": str(on_demand),
         **{f"splitter.io/{key}": policy[key] for key in policy},
     }
-    shop.deploy(name, REPLICAS, surge=SURGE, annotations=asked)
+    template = {} if pod is None else {"template": pod}
+    shop.deploy(name, REPLICAS, surge=SURGE, annotations=asked, **template)
     shop.label(name)
     shop.wait_split(on_demand, REPLICAS - on_demand, name)
     shop.wait_steady(name)
@@ -72,6 +80,11 @@ def raised(shop: Shop, name: str = "web") -> dict[str, int]:
     pods = [pod for pod in shop.pods(name) if requested_m(pod) > ASKED_M]
     pools = [pod["metadata"]["labels"][POOL] for pod in pods]
     return {pool: pools.count(pool) for pool in ("on-demand", "spot")}
+
+
+def resized(shop: Shop) -> set[str]:
+    """Return the UIDs of the pods that request what is recommended."""
+    return {pod["metadata"]["uid"] for pod in shop.pods() if requested_m(pod) > ASKED_M}
 
 
 def is_skipped(shop: Shop, log: Path) -> bool:
@@ -170,3 +183,26 @@ def test_a_recommendation_that_fits_no_machine(shop: Shop, home: Path) -> None:
         assert watched.lowest() == REPLICAS - 1
     assert reported(home / "updater.log")["evicted"] == before["evicted"] + 1
     assert raised(shop, "huge") == {"on-demand": 1, "spot": 1}
+
+
+@pytest.mark.skipif(REFUSED is not None, reason=REFUSED or "")
+def test_running_pods_are_resized(stage: Stage, real: tuple[Sandbox, Controller], tmp_path: Path) -> None:
+    """On nodes that can resize, `InPlaceOrRecreate` patches the pods of both twins, and evicts none.
+
+    These kubelets do not manage cgroups, so the containers themselves keep what they have.
+    """
+    sandbox, _ = real
+    shop = stage.shop
+    files = upstream.built(upstream.VPA, print)
+    with MetricsApi(sandbox) as metrics, vertical_autoscaling(sandbox, files, tmp_path):
+        metrics.uses("web", USED_M)
+        split(shop, "Off", on_demand=2, pod=web.template())
+        uids = shop.pod_uids()
+        shop.apply(vertical_autoscaler("InPlaceOrRecreate"))
+        # A kubelet may be NotReady for a moment meanwhile; then its replicas are covered.
+        shop.until(lambda: len(resized(shop) & uids) == REPLICAS, "all to be raised", BY_TURNS_S)
+        shop.wait_split(on_demand=2, spot=4)
+        assert shop.pod_uids() == uids
+        containers = [pod["status"]["containerStatuses"][0] for pod in shop.pods()]
+        assert [one["restartCount"] for one in containers] == [0] * REPLICAS
+        assert reported(tmp_path / "updater.log")["evicted"] == 0
