@@ -243,8 +243,13 @@ def _remembered(world: World) -> None:
         nodes = [f"node-{number}" for number in range(LONG)]
         raw["status"] |= {"writeConflicts": [READY] * LONG}
         raw["status"] |= {"conditions": [said] * LONG, "decisions": [said] * LONG}
-        raw["status"]["memory"] |= {"policyAnnotations": _words(LONG)}
-        raw["status"]["memory"]["rebalance"] |= {"chargedNodes": nodes, "restarts": [said] * LONG}
+        memory = raw["status"].setdefault("memory", {})
+        memory["policyAnnotations"] = _words(LONG)
+        memory["rebalance"] = {
+            **memory.get("rebalance", {}),
+            "chargedNodes": nodes,
+            "restarts": [[0, READY, True]] * LONG,
+        }
 
 
 def _replicas(count: int) -> Place:
