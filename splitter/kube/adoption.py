@@ -3,6 +3,8 @@
 Each is done as planned and its answer goes into the cache; nothing here decides. Source: docs/adr/0037.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import assert_never
 
@@ -20,11 +22,18 @@ from splitter.core.actions import (
 from splitter.core.model import Observation, SourceView
 from splitter.kube import paths
 from splitter.kube.cache import Cache
-from splitter.kube.client import OURS, Allowing, ApiError, Client, Json
+from splitter.kube.client import OURS, ApiError, Client, Json
 from splitter.kube.payloads import adopting, keeping, labelling
 
-# Somebody wrote in between, or the object is another one by now.
-LOST_RACE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+@contextmanager
+def allowing_lost_races() -> Iterator[None]:
+    """Go on behind the block if another client was faster: the next reconcile sees what is there."""
+    try:
+        yield
+    except ApiError as error:
+        if not error.is_lost_race:
+            raise
 
 
 async def adopt(
@@ -67,7 +76,7 @@ async def adopt(
 
 async def _delete_pod(client: Client, cache: Cache, path: paths.ResourcePath, uid: str) -> None:
     """Delete that very pod, with the time that it is given to end. Raises ApiError."""
-    with Allowing(*LOST_RACE):
+    with allowing_lost_races():
         answer = await client.send("DELETE", path, {"preconditions": {"uid": uid}})
         if "deletionTimestamp" in answer.get("metadata", {}):
             cache.pods.upsert(answer)
@@ -103,5 +112,5 @@ def expect_as_sent(answer: Json, *, paused: bool) -> None:
 
 async def patch_pod(client: Client, cache: Cache, path: paths.ResourcePath, body: Json) -> None:
     """Patch a pod, unless it went by itself. Raises ApiError."""
-    with Allowing(*LOST_RACE):
+    with allowing_lost_races():
         cache.pods.upsert(await client.send("PATCH", path, body, patch="merge", query=OURS))

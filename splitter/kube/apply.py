@@ -23,7 +23,7 @@ from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.replica import Pool
 from splitter.core.split_status import Condition, SplitStatus
 from splitter.kube import paths, payloads
-from splitter.kube.adoption import LOST_RACE, adopt, expect_as_sent, expect_paused, patch_pod
+from splitter.kube.adoption import adopt, allowing_lost_races, expect_as_sent, expect_paused, patch_pod
 from splitter.kube.availability import Availability
 from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
@@ -356,7 +356,7 @@ class Writer:
             at_once = False
         body: Json = {"preconditions": {"uid": action.uid}, **({"gracePeriodSeconds": 0} if at_once else {})}
         path = paths.pods(namespace).of(action.pod)
-        with Allowing(*LOST_RACE):
+        with allowing_lost_races():
             answer = await self._client.send("DELETE", path, body)
             if answer.get("kind") == "Pod" and not at_once:
                 self._cache.pods.upsert(answer)

@@ -77,6 +77,16 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
 
+    @property
+    def is_lost_race(self) -> bool:
+        """Whether another client wrote in between, or the object is another one by now.
+
+        A policy refuses with 422 as well, which is also the answer to a foreign UID.
+        """
+        if self.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            return "metadata.uid" in self.message or "UID in precondition" in self.message
+        return self.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
 
 class Allowing:
     """Goes on behind its block where an ApiError with one of these statuses ended that."""

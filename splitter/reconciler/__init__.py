@@ -38,7 +38,7 @@ from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
 from splitter.kube.views import Views
-from splitter.reconciler.answers import is_lost_race, is_reconciling, is_refusal
+from splitter.reconciler.answers import is_reconciling, is_refusal
 from splitter.reconciler.events import EventRecorder
 from splitter.reconciler.hot_nodes import Unwatched, Watch, with_move_written
 from splitter.reconciler.losses import Losses, can_wait
@@ -345,7 +345,7 @@ class Reconciler:
             logger.debug("no Splits workload=%s because=%s", key, error)
             self._queue.add_after(key, _KIND_MISSING_S)
             return
-        if is_lost_race(error) and self._failures.get(key, 0) < _RACES:
+        if error.is_lost_race and self._failures.get(key, 0) < _RACES:
             # Somebody wrote in between: observe anew, at once and then ever later.
             races = self._failures[key] = self._failures.get(key, 0) + 1
             self._queue.add_after(key, _RACE_S * 2**races)

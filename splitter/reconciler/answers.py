@@ -5,13 +5,6 @@ from http import HTTPStatus
 from splitter.kube.client import KIND_MISSING, ApiError
 
 
-def is_lost_race(error: ApiError) -> bool:
-    """Whether somebody wrote in between, or the object is another one by now (a foreign UID is a 422)."""
-    if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-        return "UID" in error.message or "uid" in error.message
-    return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-
-
 def is_refusal(error: ApiError) -> bool:
     """Whether the API server has surely not done what it was asked for; a pod under two budgets is a 500."""
     clear = HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR
@@ -25,4 +18,4 @@ def is_reconciling(error: ApiError) -> bool:
     brief = (
         error.status in {0, HTTPStatus.TOO_MANY_REQUESTS} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     )
-    return brief or is_lost_race(error)
+    return brief or error.is_lost_race

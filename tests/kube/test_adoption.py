@@ -68,14 +68,14 @@ class TestLabels:
     @pytest.mark.parametrize("status", [404, 409, 422])
     async def test_a_pod_that_has_gone(self, status: int) -> None:
         """Is no error: the next reconcile sees which pods there are."""
-        await done(Script().then(refusal(status, "", "gone")), LabelPod("web-1-a", "uid-it", Pool.SPOT))
+        message = "metadata.uid: Invalid value: field is immutable"
+        await done(Script().then(refusal(status, "", message)), LabelPod("web-1-a", "uid-it", Pool.SPOT))
 
-    async def test_refused(self) -> None:
-        """Is one: the window must not be opened for pods that may not be labelled."""
-        with pytest.raises(ApiError, match="webhook"):
-            await done(
-                Script().then(refusal(403, "Forbidden", "webhook")), LabelPod("a", "uid-it", Pool.SPOT)
-            )
+    @pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (422, "Invalid")])
+    async def test_refused(self, status: int, reason: str) -> None:
+        """Is one: the window must not be opened for pods that may not be labelled. Policies answer 422."""
+        with pytest.raises(ApiError, match="policy"):
+            await done(Script().then(refusal(status, reason, "policy")), LabelPod("a", "uid-it", Pool.SPOT))
 
 
 class TestTwins:

@@ -3,7 +3,7 @@
 import pytest
 
 from splitter.kube.client import KIND_MISSING, ApiError
-from splitter.reconciler.answers import is_lost_race, is_reconciling, is_refusal
+from splitter.reconciler.answers import is_reconciling, is_refusal
 
 FOREIGN_UID = "Precondition failed: UID in precondition: a, UID in object meta: b"
 BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support"
@@ -23,6 +23,7 @@ BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction su
         (422, "Invalid", FOREIGN_UID, (True, True, True)),
         (422, "Invalid", "metadata.uid: Invalid value", (True, True, True)),
         (422, "Invalid", "spec.replicas: Invalid value", (False, True, False)),
+        (422, "Invalid", "ValidatingAdmissionPolicy 'guid' denied request", (False, True, False)),
         (429, "TooManyRequests", "", (False, True, True)),
         (500, "InternalError", BUDGETS, (False, True, True)),
         (500, "InternalError", "etcd", (False, False, True)),
@@ -32,4 +33,4 @@ BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction su
 def test_means(status: int, reason: str, message: str, meant: tuple[bool, bool, bool]) -> None:
     """Who wrote in between, whether it was done, and whether anybody has to be told."""
     error = ApiError(status, reason, message)
-    assert (is_lost_race(error), is_refusal(error), is_reconciling(error)) == meant
+    assert (error.is_lost_race, is_refusal(error), is_reconciling(error)) == meant
