@@ -6,13 +6,13 @@ no service down. It counts as `holders` do: what a holder surely keeps is a lowe
 an upper bound, and a difference of two lower bounds is taken for neither.
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 
 from splitter.core.actions import Action, ApplyTwin, Scale, is_lowering
-from splitter.core.holders import holders_of
-from splitter.core.holders.holder import Holder, floor_of, kept_by_source
+from splitter.core.holders import holder_of, holders_of
+from splitter.core.holders.holder import floor_of, kept_by_source
+from splitter.core.holders.shares import share_of
 from splitter.core.model import Attachment, Note, Observation, TwinView
 from splitter.core.plan import Plan, PlanInput, undone
 from splitter.core.reasons import Reason, State
@@ -29,20 +29,23 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
     if not risky:
         return planned
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
-    holders = {holder.view.name: holder for holder in holders_of(observed)}
-    kept = {name: holder.surely_keeps(holder.view.spec_replicas) for name, holder in holders.items()}
+    shares = {holder.view.name: share_of(holder, 0, 0) for holder in holders_of(observed)}
+    kept = {name: share.available for name, share in shares.items()}
     own = kept_by_source(source, observed.attached_as(Attachment.ATTACHED))
     narrowed = dict[Action, Action | None]()
     for one in risky:
         twin = _rolled(observed, one)
-        if isinstance(one, Scale) and one.name in holders:
+        if isinstance(one, Scale) and one.name in shares:
             others = own + sum(kept.values()) - kept[one.name]
-            count = _lowest(holders[one.name], one, floor - others)
-            kept[one.name] = holders[one.name].surely_keeps(count)
-            if count != one.replicas:
-                narrowed[one] = replace(one, replicas=count) if count < one.was else None
+            share = replace(shares[one.name], target=one.replicas)
+            given = one.was - one.replicas
+            # In a roll a count may be safe although one above it is not: what is asked for is tried first.
+            if share.is_too_many(given, floor - others):
+                given = share.shrink(floor - others)
+                narrowed[one] = replace(one, replicas=one.was - given) if given else None
+            kept[one.name] = share.kept(given)
         elif isinstance(one, ApplyTwin) and twin is not None:
-            _, unavailable, _ = holders[twin.name].roll_numbers(one.max_surge, one.max_unavailable)
+            _, unavailable, _ = holder_of(twin).roll_numbers(one.max_surge, one.max_unavailable)
             after, lost = _in_roll(twin, kept[twin.name], unavailable)
             least = floor_of(source.replicas, 0, source.max_unavailable)
             if own + sum(kept.values()) - kept[twin.name] + after < least and lost:
@@ -50,18 +53,6 @@ def within_floor(this: PlanInput, planned: Plan) -> Plan:
             else:
                 kept[twin.name] = after
     return _narrowed(narrowed, observed, planned) if narrowed else planned
-
-
-def _lowest(holder: Holder, asked: Scale, least: int) -> int:
-    """Return the lowest count, from what is asked for, at which so many surely stay or no client loses one.
-
-    The number of replicas is a tenant's, so nothing walks over it.
-    """
-
-    def is_safe(count: int) -> bool:
-        return holder.surely_keeps(count) >= least or not holder.may_lose(count)
-
-    return asked.replicas + bisect_left(range(asked.replicas, asked.was), x=True, key=is_safe)
 
 
 def _in_roll(twin: TwinView, kept: int, unavailable: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from builders import observation, pods, rendered, replica_set, source, split, tw
 from splitter.core.actions import ApplyTwin, HolderKind, Scale
 from splitter.core.floor_gate import within_floor
 from splitter.core.handover import Step
+from splitter.core.holders.holder import Deployment
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Attachment, Move, Note, Observation, SourceView
 from splitter.core.plan import Plan, PlanInput, Rules
@@ -119,6 +120,15 @@ def test_a_lowering_that_is_held_is_not_remembered_as_a_step() -> None:
     held = gated(observed, source(10), scale("web-on-demand", 6, 3), rebalance=lowered)
     assert held.actions == ()
     assert held.rebalance == remembered
+
+
+def test_what_is_asked_for_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a roll a count may be safe although one above it is not: rounding may cut some."""
+    keeps = {6: 6, 5: 6, 4: 2, 3: 6}
+    monkeypatch.setattr(Deployment, "surely_keeps", lambda _, replicas, *__: keeps[replicas])
+    observed = replace(split_in(pods(6), ()), spot=None)
+    lowered = scale("web-on-demand", 6, 3)
+    assert gated(observed, source(6), lowered).actions == (lowered,)
 
 
 class TestRolls:

@@ -43,12 +43,12 @@ class Share:
         some rolls, in which it may give fewer than it could. This never iterates over the replicas: their
         number is chosen by a tenant.
         """
-
-        def is_too_many(given: int) -> bool:
-            return self.kept(given) < least and self.cost(given) > 0
-
         excess = max(0, self.spec - self.target)
-        return bisect_left(range(1, excess + 1), x=True, key=is_too_many)
+        return bisect_left(range(1, excess + 1), x=True, key=lambda given: self.is_too_many(given, least))
+
+    def is_too_many(self, given: int, least: int) -> bool:
+        """Whether fewer than `least` may stay available if it gives this many, and serving ones may go."""
+        return self.kept(given) < least and self.cost(given) > 0
 
 
 def share_of(holder: Holder, target: int, rank: int, *, on_demand: bool = False) -> Share:
