@@ -54,11 +54,6 @@ class ReplicaState(Enum):
     OVER = auto()  # has finished
 
     @property
-    def counts(self) -> bool:
-        """Whether a ReplicaSet counts it as one of its replicas."""
-        return self not in _GONE
-
-    @property
     def is_lost(self) -> bool:
         """Whether its node says nothing any more, or is gone."""
         return self in _LOST
@@ -69,7 +64,6 @@ class ReplicaState(Enum):
         return self in _PLACED
 
 
-_GONE = frozenset({ReplicaState.ENDING, ReplicaState.OVER})
 _LOST = frozenset({ReplicaState.SILENT, ReplicaState.VANISHED})
 _PLACED = frozenset({ReplicaState.STARTING, ReplicaState.READY})
 # What neither another node nor the other pool would cure.
